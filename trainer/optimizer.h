@@ -74,6 +74,8 @@ struct DecayRule {
   // Patterns with '*' and '?' for whole names: "*.embedding.*".
   std::vector<std::string> spare_names = {};
   bool Decays(const NamedTensor& parameter) const;
+  // For the fingerprint; empty: it is the usual one.
+  std::string Text() const;
 };
 
 struct AdamWOptions {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -56,7 +57,11 @@ class LoadAhead {
   };
 
   explicit LoadAhead(Spec spec) : spec_(std::move(spec)) {
-    for (int i = 0; i < spec_.threads; ++i) threads_.emplace_back([this] { Run(); });
+    try {
+      for (int i = 0; i < spec_.threads; ++i) threads_.emplace_back([this] { Run(); });
+    } catch (const std::system_error&) {   // the system gives no more
+      if (threads_.empty()) throw;
+    }
   }
   ~LoadAhead() {
     {

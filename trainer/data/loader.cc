@@ -3,8 +3,11 @@
 
 #include <c10/core/DeviceGuard.h>
 
+#include <string>
+#include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "store/catch_torch.h"
 #include "trainer/numerics/mix.h"
 
@@ -22,10 +25,16 @@ BatchLoader::BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec&
     : dataset_(dataset), order_(order), spec_(spec) {
   if (spec.config.threads < 1 || dataset.loading() == Loading::kInStep) return;
   const bool parallel = dataset.loading() == Loading::kAheadInParallel;
-  ahead_ = std::make_unique<LoadAhead<Batch>>(LoadAhead<Batch>::Spec{
+  const LoadAhead<Batch>::Spec ahead{
       .load = [this](const LoadRequest& request) { return Load(request); },
       .threads = parallel ? spec.config.threads : 1,
-      .ahead = spec.config.ahead});
+      .ahead = spec.config.ahead};
+  try {
+    ahead_ = std::make_unique<LoadAhead<Batch>>(ahead);
+  } catch (const std::system_error& refused) {   // no bit depends on it
+    LogWarn("loading-in-step", {{"reason", std::string("no thread is to be had: ") +
+                                               refused.what()}});
+  }
 }
 
 Result<Batch> BatchLoader::Load(const LoadRequest& request) {

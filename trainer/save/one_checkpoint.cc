@@ -118,8 +118,10 @@ Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
                   CompareFingerprints(fingerprint, FingerprintIn(description.metadata)));
   if (!check.never.empty()) errors.Add(Code::kInvalid, check.never);
   if (!check.inexact.empty() && !allow_inexact) {
-    errors.Add(Code::kInvalid, "the results would differ in their bits: " + check.inexact +
-                       " (--allow-inexact resumes all the same, and records it)");
+    const char* const cure = check.never.empty()
+                                 ? " (--allow-inexact resumes all the same, and records it)"
+                                 : "";
+    errors.Add(Code::kInvalid, "the results would differ in their bits: " + check.inexact + cure);
   }
   if (description.step > state.config().steps) {
     errors.Add(Code::kInvalid, "it is at step " + std::to_string(description.step) +

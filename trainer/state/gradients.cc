@@ -51,6 +51,7 @@ double SumOfBlocks(const T* values, int64_t count) {
 }
 
 double SumOfSquares(const at::Tensor& tensor) {
+  if (tensor.is_complex()) return SumOfSquares(at::view_as_real(tensor));
   double sum = 0;
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, tensor.scalar_type(), "GlobalNorm",

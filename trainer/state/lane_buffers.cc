@@ -2,15 +2,14 @@
 #include "trainer/state/lane_buffers.h"
 
 #include "base/check.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 namespace {
 
 bool IsBool(const at::Tensor& buffer) { return buffer.scalar_type() == at::kBool; }
 
-at::Tensor Bytes(const at::Tensor& tensor) {
-  return tensor.detach().reshape({-1}).view(at::kByte);
-}
+at::Tensor Bytes(const at::Tensor& tensor) { return FlatAlias(tensor.detach()).view(at::kByte); }
 
 void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
   if (to.size() < from.size()) {
@@ -22,6 +21,16 @@ void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
 
 // By bits, for a NaN equals no NaN, and the two zeros are equal.
 bool Differ(const at::Tensor& a, const at::Tensor& b) { return !at::equal(Bytes(a), Bytes(b)); }
+
+// What a lane has added to whole numbers, in a type that has room for both directions.
+at::Tensor Added(const at::Tensor& after, const at::Tensor& before, at::ScalarType type) {
+  const at::Tensor added = after.to(at::kLong) - before.to(at::kLong);
+  const int64_t most = type == at::kDouble ? int64_t{1} << 53 : int64_t{1} << 24;
+  TORCH_CHECK(added.abs().max().item<int64_t>() <= most, "a lane added more than ", most,
+              " to an integer buffer of shape ", after.sizes(),
+              ", which the mean over lanes cannot hold: keep it as one of torch.float64");
+  return added;
+}
 
 }  // namespace
 
@@ -66,7 +75,7 @@ at::Tensor LaneBuffers::LaneResult() const {
     TORCH_CHECK(!differs || !buffer.is_complex(), "a lane changed a complex buffer of shape ",
                 buffer.sizes(), "; only real ones can be averaged: keep it as two real ones");
     const at::Tensor result = buffer.is_floating_point() ? buffer
-                              : differs                  ? buffer - before_[i]
+                              : differs                  ? Added(buffer, before_[i], type_)
                                                          : at::zeros_like(buffer, type_);
     parts.push_back(result.detach().reshape({-1}).to(type_));
     changed.push_back(differs ? 1 : 0);
@@ -92,9 +101,9 @@ void LaneBuffers::EndStep(const at::Tensor& mean) {
     } else if (buffer.is_floating_point()) {
       buffer.copy_(part);
     } else {
-      // Every lane adds the same whole number; the mean is that number, except for the rounding of
-      // 1/V.
-      buffer.copy_(before_[i] + part.round().to(buffer.scalar_type()));
+      // Where every lane adds the same whole number, the mean is that number, except for the
+      // rounding of 1/V.
+      buffer.copy_(before_[i].to(at::kLong) + part.round().to(at::kLong));
     }
   }
 }

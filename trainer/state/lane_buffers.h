@@ -1,7 +1,8 @@
 // LaneBuffers: a model's buffers (BatchNorm's running statistics and counters) when a step is
 // several lanes, computed by any workers.
 // Each lane starts from the step's values. What the lanes made of floating buffers is averaged in
-// the order of trainer/numerics/lanes.h; a counter advances once per step by what one lane adds.
+// the order of trainer/numerics/lanes.h; a counter advances once per step by what one lane adds, or
+// by the whole number next to the mean where lanes add unlike ones.
 // Promises   lane results are one flat tensor, which is folded and exchanged like a gradient.
 //            After EndStep() with the mean, buffers are the same on every worker, including those
 //            without lanes. A buffer that no lane changed (a mask, a table of angles) keeps its

@@ -93,7 +93,7 @@ class AdamW : public Optimizer {
   std::string Text() const override {
     return "adamw beta1=" + NumberText(options_.beta1) + " beta2=" + NumberText(options_.beta2) +
            " eps=" + NumberText(options_.eps) +
-           " weight_decay=" + NumberText(options_.weight_decay);
+           " weight_decay=" + NumberText(options_.weight_decay) + options_.decay.Text();
   }
 
  private:
@@ -149,7 +149,7 @@ class Sgd : public Optimizer {
   std::string Text() const override {
     return "sgd momentum=" + NumberText(options_.momentum) +
            " nesterov=" + (options_.nesterov ? "true" : "false") +
-           " weight_decay=" + NumberText(options_.weight_decay);
+           " weight_decay=" + NumberText(options_.weight_decay) + options_.decay.Text();
   }
 
  private:
@@ -180,6 +180,12 @@ bool DecayRule::Decays(const NamedTensor& parameter) const {
     if (GlobMatches(pattern, parameter.name)) return false;
   }
   return true;
+}
+
+std::string DecayRule::Text() const {
+  std::string text = spare_vectors ? "" : " spare_vectors=false";
+  if (!spare_names.empty()) text += " spare_names=" + JoinList(spare_names, ",");
+  return text;
 }
 
 Result<std::unique_ptr<Optimizer>> MakeAdamW(NamedTensors parameters,

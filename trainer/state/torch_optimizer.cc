@@ -39,6 +39,10 @@ class TorchOptimizer : public Optimizer {
       rates_.push_back(group.options().get_lr());
       for (const at::Tensor& tensor : group.params()) {
         const auto found = by_tensor.find(tensor.unsafeGetTensorImpl());
+        if (found == by_tensor.end() && !tensor.requires_grad()) {
+          return Error{Code::kInvalid, "the optimizer has a parameter that is not trained; make it "
+                                       "with those only that have requires_grad"};
+        }
         if (found == by_tensor.end()) {
           return Error{Code::kInvalid, "the optimizer changes a tensor that is not a parameter of "
                                        "the model"};

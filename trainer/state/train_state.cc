@@ -72,6 +72,7 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
     return Error{Code::kInvalid, "the model has no parameters that require a gradient"};
   }
   KEEL_TRY(state->CheckDevices());
+  KEEL_TRY(state->CheckApart());
   state->loader_ = std::make_unique<BatchLoader>(
       *state->program_.dataset, state->order_,
       BatchLoader::Spec{config.loader, config.steps, config.seed, config.device});
@@ -91,6 +92,24 @@ TrainState::TrainState(const TrainConfig& config, TrainProgram program, SampleOr
       parameters_(JustTensors(model_.tensors.parameters)),
       buffers_(std::make_unique<LaneBuffers>(JustTensors(model_.tensors.buffers))),
       seed_(config.seed) {}
+
+// The optimizer's update of one would be taken back with the other, as a lane's trace.
+Status TrainState::CheckApart() const {
+  const auto begins = [](const NamedTensor& one) {
+    return static_cast<const char*>(one.tensor.const_data_ptr());
+  };
+  for (const NamedTensor& buffer : model_.tensors.buffers) {
+    for (const NamedTensor& parameter : model_.tensors.parameters) {
+      const bool are_apart = begins(buffer) + buffer.tensor.nbytes() <= begins(parameter) ||
+                             begins(parameter) + parameter.tensor.nbytes() <= begins(buffer);
+      if (are_apart) continue;
+      return Error{Code::kInvalid, "buffer " + buffer.name + " and parameter " + parameter.name +
+                                       " share memory: give the buffer memory of its own, or make "
+                                       "it no buffer"};
+    }
+  }
+  return Ok();
+}
 
 Status TrainState::CheckDevices() const {
   const auto& [parameters, buffers, frozen] = model_.tensors;
@@ -132,7 +151,8 @@ Status TrainState::MakeRoomForGradients() {
 
 void TrainState::Drop() {
   pending_.reset();
-  buffers_->Restore();
+  // Until the state is whole no lane changes them, and a checkpoint may be on its way into them.
+  if (whole()) buffers_->Restore();
 }
 
 Result<StepOutcome> TrainState::Apply(const std::vector<float>& lane_losses) {

@@ -154,6 +154,7 @@ class TrainState {
 
   TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order);
   Status CheckDevices() const;
+  Status CheckApart() const;
   Status Register();
   Status CheckSeed(const std::string& whose) const;
   void BeginReplaced();

@@ -115,8 +115,10 @@ Result<StepOutcome> Updater::Apply(uint64_t step, std::span<const float> lane_lo
     if (config_.clip_norm && !overflowed) factor *= ClipFactor(norm, *config_.clip_norm);
     if (overflowed) outcome.note = "the gradients are not finite";
   }
-  // Loss scaling provokes overflows in order to find them, so one is no reason to stop.
-  if (!outcome.note.empty() && config_.non_finite == NonFinite::kStop && !(overflowed && scale_)) {
+  // Loss scaling provokes overflows in order to find them, so one is no reason to stop, unless at
+  // the lowest scale, which provokes none.
+  const bool is_provoked = overflowed && scale_ && scale_->scale > LossScale::kMin;
+  if (!outcome.note.empty() && config_.non_finite == NonFinite::kStop && !is_provoked) {
     return StoppedAt(step, outcome.note);
   }
   if (scale_) scale_->After(outcome.note.empty());

@@ -462,6 +462,22 @@ TEST_F(BegunAhead, WhatWasSavedMeanwhileIsTakenInstead) {
   EXPECT_EQ(state_->registry().StateDigest(), further->registry().StateDigest());
 }
 
+// The group of the first epoch may break before its members have met.
+TEST_F(BegunAhead, WhatAnEpochWithoutAGroupLeavesIsTakenWithItsBuffers) {
+  ASSERT_OK(files_.Rename("/ckpts/step-000000000", "/gone"));
+  const auto saved = StateOf("resnet", 1);
+  for (const NamedTensor& buffer : saved->model().tensors.buffers) buffer.tensor.fill_(3);
+  ASSERT_OK(SaverOf(*saved)->SaveAlone({}));
+  state_ = StateOf("resnet", 2);
+  const auto ahead = Begin();
+  ahead->Finish();
+  ASSERT_TRUE(state_->filled_ahead());
+  state_->Drop();
+  ASSERT_OK(Resume(*state_, files_, {.root = "/ckpts", .fingerprint = kFingerprint}, [] {},
+                   ahead.get()));
+  EXPECT_EQ(state_->registry().StateDigest(), saved->registry().StateDigest());
+}
+
 TEST_F(BegunAhead, NobodyBeginsAnewWithWhatWasUnpacked) {
   const auto ahead = Begin();
   ahead->Finish();

@@ -130,6 +130,44 @@ TEST(LaneBuffers, AModelWithoutBuffersHasNothing) {
   none.EndStep(none.LaneResult());
 }
 
+// Of four lanes, those that clear it and those that do not; all of them at last.
+TEST(LaneBuffers, WhatLanesTakeFromUnsignedNumbersIsNoLargeNumber) {
+  for (const int clear : {1, 3, 4}) {
+    const at::Tensor flag = at::ones({2}, at::kByte);
+    LaneBuffers lanes({flag});
+    at::Tensor sum = at::zeros({lanes.elements()});
+    for (int lane = 0; lane < 4; ++lane) {
+      lanes.Restore();
+      if (lane < clear) flag.zero_();
+      sum += lanes.LaneResult();
+    }
+    lanes.EndStep(sum / 4);
+    EXPECT_TRUE(at::equal(flag, at::full({2}, clear == 1 ? 1 : 0, at::kByte))) << flag;
+  }
+}
+
+TEST(LaneBuffers, WhatTheMeanCannotHoldIsRefused) {
+  const at::Tensor counter = at::zeros({}, at::kLong);
+  LaneBuffers lanes({counter});
+  counter.add_((int64_t{1} << 24) + 1);
+  EXPECT_THROW(lanes.LaneResult(), c10::Error);
+  const at::Tensor wide = at::zeros({}, at::kDouble);
+  LaneBuffers wide_lanes({counter, wide});
+  counter.add_((int64_t{1} << 24) + 1);
+  wide_lanes.EndStep(wide_lanes.LaneResult());
+  EXPECT_EQ(counter.item<int64_t>(), (int64_t{1} << 25) + 2);
+}
+
+// One element of a longer tensor.
+TEST(LaneBuffers, AStrideThatSaysNothingDoesNotMatter) {
+  const at::Tensor one = at::arange(5.0F).slice(0, 0, 5, 5);
+  ASSERT_EQ(one.stride(0), 5);
+  LaneBuffers lanes({one});
+  one.add_(1);
+  lanes.EndStep(lanes.LaneResult());
+  EXPECT_EQ(one.item<float>(), 1);
+}
+
 TEST(LaneBuffers, CountersStayExactBeyondWhatAFloatHolds) {
   const int64_t large = (int64_t{1} << 40) + 1;
   const at::Tensor counter = at::full({}, large, at::kLong);

@@ -226,6 +226,14 @@ TEST_F(FailingProgram, ADatasetThatThrowsIsNamedByStepAndLane) {
                                    HasSubstr("no such file")));
 }
 
+TEST_F(FailingProgram, ABufferThatIsAPartOfAParameterIsRefused) {
+  EXPECT_THAT(ErrorOf([](TrainProgram& program) {
+                const at::Tensor part = program.model->parameters()[0].detach().narrow(0, 0, 1);
+                program.model->register_buffer("part", part);
+              }).message,
+              AllOf(HasSubstr("buffer part and parameter "), HasSubstr(" share memory")));
+}
+
 TEST_F(FailingProgram, WhatIsMissingIsRefused) {
   EXPECT_THAT(ErrorOf([](TrainProgram& program) { program.loss = {}; }).message,
               HasSubstr("needs a model, a loss, a dataset and an optimizer"));

@@ -118,6 +118,18 @@ TEST(Updater, AnOverflowHalvesTheScaleAndSkipsWhateverThePolicy) {
   EXPECT_EQ(job.value(), 1);
 }
 
+// Nothing that loss scaling does would ever make them finite.
+TEST(Updater, AtTheLowestScaleGradientsThatAreNotFiniteStop) {
+  UpdateConfig config = Config();
+  config.loss_scale = LossScale{.scale = LossScale::kMin};
+  Job job(config);
+  EXPECT_FALSE(job.Apply(0, INFINITY).ok());
+  config.non_finite = NonFinite::kSkip;
+  Job skipping(config);
+  ASSERT_OK_AND_ASSIGN(const StepOutcome outcome, skipping.Apply(0, INFINITY));
+  EXPECT_FALSE(outcome.applied);
+}
+
 TEST(Updater, TheLossScaleIsPartOfTheState) {
   UpdateConfig config = Config();
   config.loss_scale = LossScale{.scale = 1024};
