@@ -10,6 +10,7 @@
 #include "store/catch_torch.h"
 #include "trainer/exchange/exchange.h"
 #include "trainer/exchange/gather.h"
+#include "trainer/group/nccl_links.h"
 #include "trainer/loop/catch_up.h"
 #include "trainer/loop/epoch_parts.h"
 #include "trainer/loop/evaluation.h"
@@ -49,9 +50,7 @@ class EpochRun {
     recheck_.BeginEpoch(met.recheck_every, met.unproven, met.alike);
     state_.SetDoubts(met.doubts);
     lanes_moved_ = placer_.Begin(met.costs);
-    if (!met.catching_up.empty()) {
-      catch_up_.emplace(parts_, met.catching_up, LanesOfOthers(met));
-    }
+    if (!met.catching_up.empty()) catch_up_.emplace(parts_, met.catching_up, LanesOfOthers(met));
     KEEL_TRY(Place());
     if (parts_.saves()) parts_.saver().BeginMirroring();
     for (;;) {
@@ -165,7 +164,8 @@ class EpochRun {
     record.compute_ns = times_.Own().count();
     record.exchange_ns = times_.exchange.count();
     const uint64_t every = state_.config().digest_every;
-    if (every > 0 && state_.step() % every == every - 1 && !catching_up()) {
+    const bool is_turn = every > 0 && state_.step() % every == every - 1;
+    if (is_turn && !catching_up() && recheck_.all_compute_alike()) {
       record.parameters = state_.ParametersDigest();
     }
     if (catch_up_) catch_up_->FillIn(record);
@@ -386,7 +386,7 @@ class EpochRun {
     const std::string who = group_.NameOf(group_.rank());
     if (!outcome.report.ok()) {
       const Error& error = outcome.report.error();
-      if (!outcome.users_fault) return error;
+      if (!outcome.users_fault || error.code == Code::kNoDevice) return error;
       return Error{Code::kInvalid, who + ", " + error.message};
     }
     if (parts_.peer.evaluated) parts_.peer.evaluated(outcome.report->took);
@@ -488,11 +488,11 @@ Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
     return ended;
   };
   Result<EpochOutcome> outcome = run();
+  if (spec.gpu && !outcome.ok()) LeaveIfLost(outcome.error());
   if (keeping != nullptr) keeping->checkpointer.EndEpoch();
   // What an epoch that broke has enqueued on a GPU may still write where it was told to.
   if (spec.gpu) state.LeaveGradients();
-  // Lanes of a step that was not made have changed the buffers.
-  if (!state.pending()) state.Drop();
+  if (!state.pending()) state.Drop();   // lanes of a step that was not made changed the buffers
   if (outcome.ok() || !IsBreak(outcome.error())) return outcome;
   return EpochOutcome{EpochEnd::kBroken, outcome.error().message, false};
 }

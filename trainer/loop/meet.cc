@@ -385,7 +385,10 @@ class Meeting {
       const bool is_source = digest == all[static_cast<size_t>(plan.source)];
       if (part == Part::kCatchesUp && !by_pieces) continue;
       if (plan.step == 0 && !is_source) return BuiltApart(rank, plan.source);
-      if (part == Part::kReady || part == Part::kApplies) held.Add(rank, digest);
+      const bool has_made_steps = part == Part::kReady || part == Part::kApplies;
+      // What others make by other kernels may differ by right.
+      if (has_made_steps && !plan.alike && rank != plan.source) continue;
+      if (has_made_steps) held.Add(rank, digest);
       if (part == Part::kReceives || part == Part::kCatchesUp) held.AddReceived(rank, digest);
     }
     Status judged = held.JudgeAndPart(group_, state_.step());

@@ -45,6 +45,7 @@ class Recheck {
 
   // As the members have agreed (ReformPlan). `unproven`: the first step in which all compute is
   // rechecked. `alike`: all compute by the same kernels.
+  bool all_compute_alike() const { return all_compute_alike_; }
   void BeginEpoch(int64_t every, bool unproven, bool alike) {
     every_ = every;
     unproven_ = unproven;

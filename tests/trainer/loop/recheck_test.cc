@@ -374,6 +374,18 @@ TEST_F(RecheckTest, OnlyWhoeverComputesByTheSameKernelsIsCompared) {
   EXPECT_EQ(log_, "");
 }
 
+TEST_F(RecheckTest, TheStateOfWhoeverComputesByOtherKernelsMayBeAnother) {
+  inexact_allowed_ = true;
+  odd_one_ = 1;
+  join_at_ = 3;
+  Make("mlp", 2, {}, {});
+  ExpectEnds(EpochEnd::kBoundary);
+  members_[1]->FlipInOptimizer(7);
+  join_at_ = 0;
+  ExpectEnds(EpochEnd::kFinished);
+  EXPECT_EQ(log_, "");
+}
+
 // Workers that have no lane check, too.
 TEST_F(RecheckTest, MoreWorkersThanLanes) {
   const std::string expected = Alone("mlp");
