@@ -352,15 +352,22 @@ void HostMachine::LeaveIfAllLeft(TimePoint now) {
   LeaveAlone("all workers of " + config_.host + " were told to stop", config_.save_limit, now);
 }
 
+// It may have left while it still received what the others have.
+bool HostMachine::HasNothingToSave(int index) const {
+  const SeatRecord& seat = record_.seats[index];
+  const bool others_have_it = !job_stops_ && seats_[index].left_without_state;
+  return seat.worker.empty() || NothingMade(seat) || others_have_it;
+}
+
 // A host that leaves alone finds its exit code by what its own workers did, for no coordinator
 // tells it one.
 int HostMachine::LeaveCode() const {
   if (own_code_) return *own_code_;
-  for (const SeatRecord& seat : record_.seats) {
-    const bool never = seat.worker.empty() || NothingMade(seat);
+  for (int index = 0; index < config_.seats; ++index) {
+    const SeatRecord& seat = record_.seats[index];
     const bool good = seat.state == SeatState::kFinished ||
                       (seat.state == SeatState::kLeft && (seat.saved || !in_place()));
-    if (!never && !good) return kExitUnsaved;
+    if (!good && !HasNothingToSave(index)) return kExitUnsaved;
   }
   return kExitStopped;
 }

@@ -176,6 +176,7 @@ class HostMachine {
     std::optional<TimePoint> start_at;  // when the next worker is due; only while there is none
     std::optional<TimePoint> died;      // its last worker, in an epoch and by its own fault
     std::optional<Worker> worker;       // while there is a process
+    bool left_without_state = false;    // its last worker said so
   };
 
   SeatRecord& RecordOf(int index) { return record_.seats[index]; }
@@ -266,6 +267,7 @@ class HostMachine {
   void EndJob(int code, const std::string& reason, TimePoint now);
   int LeaveCode() const;
   bool NothingMade(const SeatRecord& seat) const;
+  bool HasNothingToSave(int index) const;
   void LeaveIfAllLeft(TimePoint now);
   void GiveUpOutside(TimePoint now);
   void Fence(const std::string& reason, TimePoint now);

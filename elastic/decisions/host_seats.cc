@@ -63,6 +63,7 @@ bool HostMachine::MayMove(int index, SeatEvent event) {
     seat.worker.reset();
   } else if (!seat.worker) {
     seat.worker.emplace();
+    seat.left_without_state = false;
   }
   return true;
 }
@@ -185,6 +186,7 @@ void HostMachine::On(int index, const SavedMessage& message, TimePoint) {
 
 void HostMachine::On(int index, const LeavingMessage& message, TimePoint now) {
   WorkerOf(index).leaving_step = message.step;
+  seats_[index].left_without_state = message.step < 0;
   NoteSaved(index);
   const bool was_inside = RecordOf(index).state == SeatState::kRunning;
   const bool alone = mode_ == Mode::kLeaving && !job_stops_;

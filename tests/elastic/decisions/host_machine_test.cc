@@ -66,6 +66,20 @@ class HostTest : public testing::Test {
     ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
   }
 
+  void JoinsWithoutState() {
+    host_.OnMemberEvent(Registered{1}, now_);
+    host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+    host_.OnTime(now_);
+    const std::string worker = host_.record().seats[0].worker;
+    host_.OnWorkerMessage(0, HelloMessage{}, now_);
+    host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+    EpochRecord epoch = Epoch(7, worker);
+    epoch.hosts = {{0, "other", 0}, {1, "me", 0}};
+    epoch.workers = {{0, 0, 0, "w"}, {1, 1, 0, worker}};
+    host_.OnMemberEvent(EpochSeen{epoch}, now_);
+    host_.TakeActions();
+  }
+
   static EpochRecord Epoch(int64_t number, const std::string& worker) {
     EpochRecord epoch;
     epoch.number = number;
@@ -1108,6 +1122,25 @@ TEST_F(HostTest, TheOthersNeedNotWaitUntilWhoLeavesHasEnded) {
     return exit != nullptr && exit->code == kExitStopped;
   });
   EXPECT_EQ(exits, 1);
+}
+
+// A later epoch took it in, and it still receives the state as it is told to leave.
+TEST_F(HostTest, WhoLeavesBeforeItHasTheStateHasNothingToLose) {
+  JoinsWithoutState();
+  host_.OnWorkerMessage(0, AtMessage{{0, 1}}, now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{-1}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  ExpectExit(kExitStopped);
+}
+
+TEST_F(HostTest, WhoHasReceivedTheStateAndDoesNotSaveItLosesIt) {
+  JoinsWithoutState();
+  host_.OnWorkerMessage(0, AtMessage{{12, 1}}, now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{12}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  ExpectExit(kExitUnsaved);
 }
 
 TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
