@@ -223,6 +223,10 @@ def command(root):
     status, out, err = run(root, "--verify")
     assert status == 1 and os.path.basename(shard) in err and "frame 0" in err, err
     assert "double[0:" in err, err
+    os.remove(shard)
+    for step in (os.path.dirname(shard), f"{root}@7"):   # named, so it is not searched for
+        status, out, err = run(step)
+        assert status == 1 and os.path.basename(shard) in err and out == "", (status, out, err)
 
 
 CHECKS = {check.__name__: check

@@ -1132,7 +1132,8 @@ def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(
         description="Lists what a checkpoint of Evenkeel holds.",
         epilog="CKPT is a step's directory, or DIR (its newest step), DIR@latest, DIR@1200. Exit "
-               "status: 0 all is well, 1 not a whole checkpoint, 2 wrong use. `keel` does more.")
+               "status: 0 all is well, 1 not a whole checkpoint, or it cannot be read, 2 wrong "
+               "use. `keel` does more.")
     parser.add_argument("checkpoint", metavar="CKPT")
     parser.add_argument("--only", metavar="GLOB", action="append",
                         help="only tensors whose names match; may be given more than once")
@@ -1143,6 +1144,8 @@ def main(arguments=None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         ckpt = open_checkpoint(chosen.checkpoint)
+        for shard in ckpt.shards:
+            _check_shard_size(ckpt, shard)
         _print_listing(ckpt, ckpt.names(chosen.only))
         if chosen.verify:
             ckpt.verify()
