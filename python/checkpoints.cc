@@ -56,7 +56,7 @@ Result<NamedTensors> ReadState(const std::string& path, std::vector<std::string>
   }
   if (state.empty()) {
     return Error{Code::kNotFound, "no tensor of " + from + " has a name that was asked for; "
-                                      "`keel ls " + from + "` lists them"};
+                                      "`keel inspect " + from + "` lists them"};
   }
   KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(state));
   KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(state));

@@ -119,7 +119,7 @@ class Keelrun:
 
 
 class Torchrun:
-    """PyTorch's launcher, as well tuned as we know how, and a DDP script that saves."""
+    """PyTorch's launcher, with short limits, and a DDP script that saves."""
     tells_epochs, exact, ours = False, False, False
     helper, pythons, stores = None, ("python", "torch"), ("stable", "spot")
 

@@ -8,19 +8,21 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
 out=$root/build/trainer-bench.jsonl
 peers=$root/build/peers
-options=() scenarios=()
+options=() rounds=() scenarios=()
 
 Help() {
   echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [WHAT...]"
   echo "WHAT: throughput kills groups recovery save stop resume loader; all by default. Single"
-  echo "measurements go to FILE (build/trainer-bench.jsonl); the last four have no options."
-  echo "recovery installs torchft in build/peers."
+  echo "measurements go to FILE (build/trainer-bench.jsonl). --steps is for throughput, --kills for"
+  echo "kills, and --rounds for both and for recovery, save, stop and resume. recovery installs"
+  echo "torchft in build/peers."
 }
 
 while (($#)); do
   case $1 in
     --out) out=$2; shift ;;
     --help | -h) Help; exit ;;
+    --rounds) options+=("$1" "$2") rounds=("$1" "$2"); shift ;;
     --*) options+=("$1" "$2"); shift ;;
     *) scenarios+=("$1") ;;
   esac
@@ -35,11 +37,13 @@ for scenario in "${scenarios[@]}"; do
   if [[ $scenario =~ ^(save|stop|resume|loader)$ ]]; then
     PYTHONPATH=$(echo "$root"/.deps/python-tests/lib/python3*/site-packages) \
       python3 -B "$root/bench/trainer/stops.py" "$scenario" --bin "$root/build/bin" \
-      --python "$root/.deps/venv/bin/python" --tmp "$root/build" >>"$out"
+      --python "$root/.deps/venv/bin/python" --tmp "$root/build" \
+      ${rounds[@]+"${rounds[@]}"} >>"$out"
   elif [[ $scenario == recovery ]]; then
     python3 -B "$root/bench/compare/peers.py" "$peers" "$root/.deps/venv/bin/python" >&2
     python3 -B "$root/bench/trainer/recovery.py" --bin "$root/build/bin" \
-      --python "$root/.deps/venv/bin/python" --torchft-python "$peers/bin/python" >>"$out"
+      --python "$root/.deps/venv/bin/python" --torchft-python "$peers/bin/python" \
+      ${rounds[@]+"${rounds[@]}"} >>"$out"
   else
     python3 -B "$root/bench/trainer/measure.py" "$scenario" --bin "$root/build/bin" \
       --python "$root/.deps/venv/bin/python" ${options[@]+"${options[@]}"} >>"$out"

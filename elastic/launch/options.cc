@@ -306,9 +306,10 @@ void KeepAbbreviations(std::vector<Section>& torchrun, const std::vector<Section
 void AddExitCodes(OptionTable& table) {
   const std::pair<int, const char*> codes[] = {
       {kExitFinished, "the job finished"},
-      {kExitFailed, "the program failed more often than allowed, an option has an invalid value, "
-                    "or --doctor found what keeps a job from working"},
-      {kExitUsage, "the command line was not understood; nothing was started"},
+      {kExitFailed, "the program failed more often than allowed, options ask for what cannot be "
+                    "done here, or --doctor found what keeps a job from working"},
+      {kExitUsage, "the command line, or the value of an option, was not understood; "
+                   "nothing was started"},
       {kExitStopped, "stopped on request and saved: start it again to continue"},
       {kExitQuorumLost, "too few hosts for too long"},
       {kExitUnsaved, "stopped on request, but not saved in time"},

@@ -70,7 +70,7 @@ class Job:
         joins: Literal["beside", "wait"] | None = ...,
         recheck_every: int | Literal["auto"] | None = ...,
         on_corruption: Literal["stop", "continue"] | None = ...,
-        evidence_dir: str | None = ...,
+        evidence_dir: _Path | None = ...,
         load_threads: int | None = ...,
         load_ahead: int | None = ...,
         read_memory_from: int | str | None = ...,

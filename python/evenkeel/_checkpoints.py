@@ -31,8 +31,8 @@ def names_of(model):
 
 def load(path, only=None):
     """What model.state_dict() gave, from a checkpoint: "runs/a" or "runs/a@latest", "runs/a@1200",
-    or the directory of a step. `only`: patterns for whole names, as `keel ls` shows them; then
-    tensors come under these very names: load("runs/a", only="*") has the optimizer's, too.
+    or the directory of a step. `only`: patterns for whole names, as `keel inspect` shows them;
+    then tensors come under these very names: load("runs/a", only="*") has the optimizer's, too.
     From a .safetensors file, as save() writes it: what it has, under its own names."""
     path, kept = os.fspath(path), f"kept.{NAMES}"
     is_file = path.endswith(ENDING)

@@ -54,7 +54,7 @@ _SCALER = ("it multiplies the loss, and leaves steps out by what one worker sees
 
 _CLIPPED = ("gradients were clipped or measured in the loop, where they are one worker's, and "
             "being added up: do that in before_apply, which is called when they are complete, or "
-            "clip by the job's clip_norm, with ek.AdamW or ek.SGD")
+            "clip by the job's clip_norm")
 
 
 def watch_loop(job):
