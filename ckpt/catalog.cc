@@ -256,6 +256,14 @@ Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
       steps.push_back(std::move(*entry));
     } else if (entry.error().code == Code::kNotFound) {
       *is_stable = false;
+    } else if (entry.error().code == Code::kIo) {   // the others are none the worse for it
+      StepEntry unread;
+      unread.step = *ParseStepDirName(name.name);
+      unread.dir = JoinPath(root, name.name);
+      unread.state = StepState::kDamaged;
+      unread.reason = entry.error().message;
+      unread.unreadable = true;
+      steps.push_back(std::move(unread));
     } else {
       return entry.error();
     }

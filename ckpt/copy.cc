@@ -132,6 +132,7 @@ class StepCopy {
   Status CopyShard(StepPlace& place, uint32_t part) {
     KEEL_TRY(CheckIsNew());
     KEEL_TRY(place.Prepare());
+    KEEL_TRY(CheckIsNew());   // another copy may have been made since, and its shard is no leftover
     place.RemoveLeftover();
     const ManifestShard& shard = from_.manifest().shards[part];
     {

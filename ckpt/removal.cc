@@ -127,6 +127,12 @@ Result<Doomed> FindDoomed(const BucketPlace& step, const StepEntry& judged, bool
   KEEL_TRY_ASSIGN(const ObjectListing listing, step.bucket->List(prefix, Objects::Depth::kAll));
   const int64_t now_ns = step.bucket->StoreNanos();
   Doomed doomed;
+  // What was put aside for a repair goes with its step, and not before.
+  const bool is_put_aside =
+      std::any_of(listing.objects.begin(), listing.objects.end(), [&](const ObjectInfo& object) {
+        return ParseStepFile(object.key.substr(prefix.size())).kind == Kind::kManifestTemp;
+      });
+  if (is_put_aside && !with_own) return doomed;
   for (const ObjectInfo& object : listing.objects) {
     const StepFile file = ParseStepFile(object.key.substr(prefix.size()));
     if (file.kind == Kind::kForeign || file.kind == Kind::kManifest || file.kind == Kind::kPin) {

@@ -376,6 +376,23 @@ TEST_F(SavedInABucket, WhatWasPutAsideIsKeptForRepair) {
   EXPECT_EQ(Keys().size(), 2u);
 }
 
+// A job goes on from an earlier one, and comes to that step again.
+TEST_F(SavedInABucket, WhatWasPutAsideStaysWhereItsStepIsSavedAgain) {
+  ASSERT_OK(SaveStep(100, 1));
+  std::string manifest = ManifestOf(100);
+  manifest[manifest.size() / 2] ^= 1;
+  ASSERT_OK(bucket_.Replace("run/step-000000100/manifest.json", manifest));
+  Random random(1);
+  ASSERT_OK_AND_ASSIGN(const StepEntry entry,
+                       LookAtStep(files_, "s3://bucket/run/step-000000100"));
+  ASSERT_OK(PutAside(files_, random, "s3://bucket/run", entry));
+  ASSERT_OK(SaveStep(100, 2));
+  const size_t all = Keys().size();
+  bucket_.Pass(kBucketQuiet);
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  EXPECT_EQ(Keys().size(), all);
+}
+
 TEST_F(SavedInABucket, ABucketItselfMayBeTheDirectory) {
   MemorySource source(state_.Spans());
   for (const char* root : {"s3://bucket", "s3://bucket/a//b/"}) {

@@ -72,6 +72,15 @@ TEST_F(KeelKeep, GcRemovesNothingBehindALink) {
   EXPECT_EQ(RunKeel("verify " + elsewhere).exit_code, 0);
 }
 
+// What is left may still be repaired, as long as nobody removes it.
+TEST_F(KeelKeep, APinThatWasThereStaysWhereThereIsNothingToPinAnyMore) {
+  const std::string step = SaveStep(state_, 10);
+  EXPECT_EQ(RunKeel("pin " + step).exit_code, 0);
+  ASSERT_OK(files_.Remove(step + "/manifest.json"));
+  EXPECT_EQ(RunKeel("pin " + step).exit_code, 3);
+  EXPECT_OK(files_.Stat(step + "/pinned"));
+}
+
 TEST_F(KeelKeep, PinningWhatIsNotThereFails) {
   SaveStep(state_, 10);
   EXPECT_EQ(RunKeel("pin " + root() + "@11").exit_code, 3);

@@ -1,5 +1,9 @@
 // keel ls, inspect, verify, diff and what all commands share.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <limits>
 
 #include "tests/tools/keel_program.h"
 
@@ -183,6 +187,45 @@ TEST_F(KeelLook, DiffTakesTolerances) {
   EXPECT_EQ(RunKeel("diff --atol 1e-3 " + both).exit_code, 0);
   EXPECT_EQ(RunKeel("diff --atol 1e-5 " + both).exit_code, 1);
   EXPECT_EQ(RunKeel("diff --atol -1 " + both).exit_code, 2);
+}
+
+TEST_F(KeelLook, DiffTakesNoNumberForAnInfinity) {
+  TestState grown = state_;
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::memcpy(grown.bytes[0].data(), &infinity, sizeof infinity);
+  const std::string a = SaveStep(state_, 1), b = SaveStep(grown, 1, dir_.path() + "/other");
+  EXPECT_EQ(RunKeel("diff --rtol 1e-3 " + a + " " + b).exit_code, 1);
+  EXPECT_EQ(RunKeel("diff --rtol 1e-3 " + b + " " + a).exit_code, 1);
+}
+
+TEST_F(KeelLook, VerifySaysNothingIsWholeWhereThereIsNoCheckpoint) {
+  const std::string step = SaveStep(state_, 100);
+  ASSERT_OK(files_.Remove(step + "/manifest.json"));
+  const Ran ran = RunKeel("verify " + root());
+  EXPECT_EQ(ran.exit_code, 3) << ran.out;
+  EXPECT_TRUE(Has(ran, "no complete checkpoint in " + root())) << ran.out;
+}
+
+// The oldest one is the first to be copied.
+TEST_F(KeelLook, CopyingAllGoesOnBehindOneThatIsDamaged) {
+  FlipByte(ShardOf(SaveStep(state_, 100)), 200);
+  SaveStep(state_, 200);
+  const std::string to = dir_.path() + "/other";
+  const Ran ran = RunKeel("cp --all " + root() + " " + to);
+  EXPECT_EQ(ran.exit_code, 3) << ran.out;
+  EXPECT_TRUE(Has(ran, "step-000000100 is not copied: ")) << ran.out;
+  EXPECT_EQ(RunKeel("verify " + to + "@200").exit_code, 0);
+}
+
+TEST_F(KeelLook, AStepThatCannotBeListedHidesNoOther) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may list all";
+  const std::string closed = SaveStep(state_, 100);
+  SaveStep(state_, 200);
+  ASSERT_EQ(chmod(closed.c_str(), 0), 0);
+  const Ran ran = RunKeel("ls " + root());
+  ASSERT_EQ(chmod(closed.c_str(), 0700), 0);
+  EXPECT_EQ(ran.exit_code, 0) << ran.out;
+  EXPECT_TRUE(Has(ran, "200")) << ran.out;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct World {
 struct Outcome {
   Json json;
   std::string text;
-  int exit_code = 0;  // 0, or kExitNo
+  int exit_code = 0;  // 0, kExitNo, or kExitFailed where a part of it failed
 };
 
 struct Command {

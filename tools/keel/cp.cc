@@ -81,7 +81,19 @@ Result<int> CopyBeyond(Copying& work, std::optional<uint64_t>* last) {
     *last = step.step;
     const Status copied = CopyOne(work, step.dir);
     if (copied.ok()) continue;
-    if (copied.error().code == Code::kNoSpace || !IsRemoved(files, step.dir)) return copied.error();
+    const Code code = copied.error().code;
+    const bool is_removed = code != Code::kNoSpace && IsRemoved(files, step.dir);
+    // One that has rotted must not keep all newer ones from being copied.
+    if (!is_removed && (code == Code::kCorrupt || code == Code::kExists)) {
+      work.outcome.exit_code = kExitFailed;
+      work.outcome.json["checkpoints"].push_back({{"step", step.step},
+                                                  {"from", step.dir},
+                                                  {"copied", false},
+                                                  {"error", copied.error().message}});
+      work.outcome.text += step.dir + " is not copied: " + copied.error().message + "\n";
+      continue;
+    }
+    if (!is_removed) return copied.error();
     ++removed;
     work.outcome.json["checkpoints"].push_back(
         {{"step", step.step}, {"from", step.dir}, {"copied", false}, {"removed", true}});

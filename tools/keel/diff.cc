@@ -30,11 +30,27 @@ struct ValueDiff {
   double mean() const { return numbers == 0 ? 0 : sum / static_cast<double>(numbers); }
 };
 
+// Of whole numbers it is exact, although a double may not hold them.
+double DistanceOf(Dtype dtype, const std::byte* a, const std::byte* b) {
+  const auto whole = [&]<class T>(T left) {
+    T right{};
+    std::memcpy(&left, a, sizeof left);
+    std::memcpy(&right, b, sizeof right);
+    const auto distance = left < right ? static_cast<uint64_t>(right) - static_cast<uint64_t>(left)
+                                       : static_cast<uint64_t>(left) - static_cast<uint64_t>(right);
+    return static_cast<double>(distance);
+  };
+  if (dtype == Dtype::kI64) return whole(int64_t{});
+  if (dtype == Dtype::kU64) return whole(uint64_t{});
+  return std::fabs(NumberAt(dtype, a) - NumberAt(dtype, b));
+}
+
 // Whether two numbers of different bits pass for the same. Bit-exact: never.
-bool IsNear(double a, double b, const Tolerance& tolerance) {
+bool IsNear(double a, double b, double distance, const Tolerance& tolerance) {
   if (tolerance.is_exact()) return false;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return std::fabs(a - b) <= tolerance.absolute + tolerance.relative * std::fabs(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return distance <= tolerance.absolute + tolerance.relative * std::fabs(b);
 }
 
 void CompareElement(Dtype dtype, const std::byte* a, const std::byte* b, uint64_t index,
@@ -45,8 +61,8 @@ void CompareElement(Dtype dtype, const std::byte* a, const std::byte* b, uint64_
     if (std::memcmp(a + at, b + at, DtypeBytes(lane)) == 0) continue;
     const double left = NumberAt(lane, a + at);
     const double right = NumberAt(lane, b + at);
-    is_same = is_same && IsNear(left, right, tolerance);
-    const double distance = std::fabs(left - right);
+    const double distance = DistanceOf(lane, a + at, b + at);
+    is_same = is_same && IsNear(left, right, distance, tolerance);
     if (std::isnan(distance)) continue;
     diff->greatest = std::max(diff->greatest, distance);
     diff->sum += distance;
@@ -123,8 +139,11 @@ void ReportLonely(const char* what, const Layout& layout, const Layout& other, O
 
 // All that is no tensor, under names that cannot clash.
 Json Remarks(const Description& description) {
-  Json json = MetadataJson(description.metadata);
-  json["step"] = description.step;
+  Json json = {{"step", description.step}};
+  const Json metadata = MetadataJson(description.metadata);
+  for (const auto& [name, value] : metadata.items()) {
+    json[name == "step" ? "metadata step" : name] = value;
+  }
   for (const auto& [name, value] : description.user) json["user " + name] = value;
   return json;
 }
@@ -138,7 +157,7 @@ void CompareMetadata(const Sides& sides, Outcome* to) {
   for (const std::string& name : names) {
     const Json left = a.contains(name) ? a[name] : Json();
     const Json right = b.contains(name) ? b[name] : Json();
-    if (left == right) continue;
+    if (DumpJson(left) == DumpJson(right)) continue;   // 1 and 1.0 are two values
     to->json["metadata"].push_back({{"name", name}, {"a", left}, {"b", right}});
     to->text += "metadata " + QuoteForLog(name) + ": " + DumpJson(left) + ", then " +
                 DumpJson(right) + "\n";

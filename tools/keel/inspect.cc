@@ -73,15 +73,15 @@ std::string HeadText(const Checkpoint& checkpoint, const Paint& paint) {
   const uint64_t content = checkpoint.layout().tensor_bytes();
   std::string text = paint.Heading("step " + std::to_string(manifest.description.step)) + " in " +
                      checkpoint.dir() + "\n";
-  text += "saved " + TimeText(manifest.saved_at_ns) + " UTC by " + manifest.description.writer +
-          ", attempt " + manifest.attempt + "\n";
+  text += "saved " + TimeText(manifest.saved_at_ns) + " UTC by " +
+          Printable(manifest.description.writer) + ", attempt " + manifest.attempt + "\n";
   text += CountText(checkpoint.layout().tensors().size(), "tensor") + ", " + BytesText(content) +
           " in " + BytesText(checkpoint.stored_bytes()) + " (" +
           RatioText(checkpoint.stored_bytes(), content) + "), " +
           CountText(manifest.shards.size(), "shard") + ", codec " +
           std::string(CodecName(manifest.description.codec)) + "\n";
   for (const auto& [name, value] : manifest.description.metadata) {
-    text += "  " + name + " = " + QuoteForLog(MetadataText(value)) + "\n";
+    text += "  " + Shown(name) + " = " + QuoteForLog(MetadataText(value)) + "\n";
   }
   for (const auto& [name, value] : manifest.description.user) {
     text += "  user " + QuoteForLog(name) + " = " + QuoteForLog(value) + "\n";

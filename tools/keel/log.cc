@@ -185,6 +185,7 @@ class LogTeller {
   // earlier name.
   Status FindLogs(bool follows) {
     LogList list(world_.files);
+    const auto known_before = known_;
     std::vector<LogSource> found;
     for (const LogRoot& root : roots_) {
       KEEL_TRY_ASSIGN(std::vector<LogSource> sources, SourcesBelow(&list, root));
@@ -195,7 +196,7 @@ class LogTeller {
     const auto is_own_name = [](const LogSource& source) { return !IsLink(source.path); };
     std::stable_partition(found.begin(), found.end(), is_own_name);
     for (LogSource& source : found) {
-      if (follows && IsFull(source.path)) continue;
+      if (follows && known_before.contains(LogBefore(source.path))) continue;
       if (real_.insert(RealPath(source.path)).second) Add(std::move(source));
     }
     return Ok();

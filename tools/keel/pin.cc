@@ -13,12 +13,14 @@ Result<Outcome> SetPin(const World& world, const Options& options, bool is_pinne
   KEEL_TRY(is_pinned ? Pin(world.files, dir) : Unpin(world.files, dir));
   // Retention removes the manifest first, and then does not look for a pin any more.
   if (is_pinned && IsRemoved(world.files, dir)) {
-    (void)Unpin(world.files, dir);
+    if (!entry.pinned) (void)Unpin(world.files, dir);
     if (entry.state == StepState::kComplete) {
       (void)world.files.RemoveDir(dir);   // if that is all that was left of it
     }
+    const char* const left =
+        entry.pinned ? ". The pin that it had stays: `keel repair` may save what is left" : "";
     return Error{Code::kNotFound, dir + " has no manifest: it was never complete, or is being "
-                                        "removed as old; pin a newer one"};
+                                        "removed as old; pin a newer one" + left};
   }
   return Outcome{{{"dir", dir}, {"step", entry.step}, {"pinned", is_pinned}},
                  (is_pinned ? "pinned " : "unpinned ") + dir + "\n"};

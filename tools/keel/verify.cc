@@ -1,7 +1,10 @@
 // `keel verify CKPT|DIR`: every digest of one checkpoint, or of all that a directory holds.
 #include "ckpt/verify.h"
 
+#include <optional>
+
 #include "base/file_helpers.h"
+#include "base/object_files.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
 #include "tools/keel/commands.h"
@@ -122,12 +125,15 @@ std::string FoundBefore(const std::vector<Verdict>& verdicts) {
 
 Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* work) {
   std::vector<Verdict> verdicts;
+  std::optional<Error> unread;
   for (const std::string& dir : work->dirs) {
     const bool was_committed = !work->names_one || !IsRemoved(world.files, dir);
     Result<Verdict> verdict = VerifyOne(world, dir, was_committed, threads);
     if (!verdict.ok()) {
-      const Error& why = verdict.error();
-      return Error{why.code, why.message + FoundBefore(verdicts)};
+      unread = unread.value_or(verdict.error());
+      // A file that this disk does not return says nothing of the next one, as a store does.
+      if (verdict.error().code == Code::kIo && !IsInBucket(world.files, dir)) continue;
+      break;
     }
     if (verdict->vanished && work->names_one) {
       return Error{Code::kNotFound, dir + " was removed while it was read"};
@@ -138,7 +144,17 @@ Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* wo
       verdicts.push_back(*std::move(verdict));
     }
   }
+  if (unread) return Error{unread->code, unread->message + FoundBefore(verdicts)};
   return verdicts;
+}
+
+// Whoever asks whether a copy is whole must not be told so where there is none.
+Error NoneToVerify(const std::string& where, const std::vector<Skipped>& skipped) {
+  std::string message = "no complete checkpoint in " + where;
+  for (const Skipped& one : skipped) {
+    message += "\n  " + one.dir + ": " + one.state + ", " + one.reason;
+  }
+  return {Code::kNotFound, message};
 }
 
 }  // namespace
@@ -160,6 +176,7 @@ Result<Outcome> RunVerify(const World& world, const Options& options) {
   KEEL_TRY_ASSIGN(Work work, FindWork(world.files, options.positionals()[0]));
   KEEL_TRY_ASSIGN(auto verdicts,
                   VerifyAll(world, static_cast<int>(options.Integer("threads")), &work));
+  if (work.dirs.empty()) return NoneToVerify(options.positionals()[0], work.skipped);
   Outcome outcome;
   outcome.json = {{"whole", true}, {"checkpoints", Json::array()}, {"skipped", Json::array()}};
   for (Verdict& verdict : verdicts) {
