@@ -370,14 +370,19 @@ class Meeting {
                                          Part::kCatchesUp;
     const Digest own = whole ? state_.registry().StateDigest() : state_.SmallDigest();
     KEEL_TRY_ASSIGN(const std::vector<Digest> all, GatherDigests(group_, own));
-    KEEL_TRY(JudgeStates(plan, all, by_pieces));
+    // Steps made by other kernels leave other bits, also once all that are left compute alike.
+    const bool may_differ = !plan.alike || (plan.inexact_since >= 0 && !plan.proved);
+    KEEL_TRY(JudgeStates(plan, all, by_pieces, may_differ));
     if (whole) TellResumed(own);
-    if (state_.whole()) state_.NoteCompared();
+    const bool are_same = !may_differ || std::equal(all.begin() + 1, all.end(), all.begin());
+    alike_ = alike_ && are_same;
+    if (state_.whole()) state_.NoteCompared(alike_);
     return Ok();
   }
 
   // `all`: digests by rank; of members that catch up, they count only if `by_pieces`.
-  Status JudgeStates(const ReformPlan& plan, const std::vector<Digest>& all, bool by_pieces) {
+  Status JudgeStates(const ReformPlan& plan, const std::vector<Digest>& all, bool by_pieces,
+                     bool may_differ) {
     HeldBits held;
     for (int rank = 0; rank < group_.size(); ++rank) {
       const Part part = plan.parts[static_cast<size_t>(rank)];
@@ -386,8 +391,7 @@ class Meeting {
       if (part == Part::kCatchesUp && !by_pieces) continue;
       if (plan.step == 0 && !is_source) return BuiltApart(rank, plan.source);
       const bool has_made_steps = part == Part::kReady || part == Part::kApplies;
-      // What others make by other kernels may differ by right.
-      if (has_made_steps && !plan.alike && rank != plan.source) continue;
+      if (has_made_steps && may_differ && rank != plan.source) continue;
       if (has_made_steps) held.Add(rank, digest);
       if (part == Part::kReceives || part == Part::kCatchesUp) held.AddReceived(rank, digest);
     }

@@ -34,7 +34,7 @@ struct Met {
   int64_t doubts = 0;          // of the first step (MemberReport)
   int64_t recheck_every = 0;   // for all (ReformPlan)
   bool unproven = false;       // somebody is (MemberReport)
-  bool alike = false;          // all are (ReformPlan)
+  bool alike = false;          // all compute alike, and hold the same bits
   PlacementCosts costs;   // as the members know them from epochs before
 };
 Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);

@@ -45,12 +45,12 @@ class Recheck {
 
   // As the members have agreed (ReformPlan). `unproven`: the first step in which all compute is
   // rechecked. `alike`: all compute by the same kernels.
-  bool all_compute_alike() const { return all_compute_alike_; }
   void BeginEpoch(int64_t every, bool unproven, bool alike) {
     every_ = every;
     unproven_ = unproven;
     all_compute_alike_ = alike;
   }
+  bool all_compute_alike() const { return all_compute_alike_; }
   // Of the step that begins. `lanes`: who computes which ones. `all_hold`: nobody receives the
   // state beside the step.
   RecheckTask TaskFor(const Placement& lanes, bool all_hold);

@@ -98,8 +98,9 @@ class TrainState {
 
   // --- Comparing it with others' ---
 
-  // All members hold the same bits. That is so until this state is replaced.
-  void NoteCompared() { compared_ = true; }
+  // Whether all members hold the same bits, and will: they compute alike. That is so until this
+  // state is replaced.
+  void NoteCompared(bool are_same) { compared_ = are_same; }
   // 1: it is small enough to be compared at once.
   uint64_t pieces() const;
   // Of what no piece covers: layout, numbers, and the buffers, which lanes change.

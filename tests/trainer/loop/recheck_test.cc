@@ -386,6 +386,25 @@ TEST_F(RecheckTest, TheStateOfWhoeverComputesByOtherKernelsMayBeAnother) {
   EXPECT_EQ(log_, "");
 }
 
+// One has its own bits, and the other one those of a member by other kernels that is gone.
+TEST_F(RecheckTest, WhatOtherKernelsHaveLeftIsHeldAgainstNobodyWhoIsLeft) {
+  inexact_allowed_ = true;
+  odd_one_ = 0;
+  join_at_ = 3;
+  Make("mlp", 2, {}, {});
+  ExpectEnds(EpochEnd::kBoundary);
+  members_[1]->FlipInOptimizer(7);
+  members_.push_back(
+      std::make_unique<RecheckedMember>("mlp", std::nullopt, 1, OnCorruption::kStop));
+  join_at_ = 5;
+  ExpectEnds(EpochEnd::kBoundary);
+  members_.erase(members_.begin());
+  odd_one_ = -1;
+  join_at_ = 0;
+  ExpectEnds(EpochEnd::kFinished);
+  EXPECT_EQ(log_, "");
+}
+
 // Workers that have no lane check, too.
 TEST_F(RecheckTest, MoreWorkersThanLanes) {
   const std::string expected = Alone("mlp");
