@@ -46,6 +46,9 @@ Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
   fingerprint.Add("clip_norm", ExactText(config.update.clip_norm.value_or(0)));
   fingerprint.Add("non_finite", NonFiniteName(config.update.non_finite));
   fingerprint.Add("optimizer", state.program().optimizer->Text());
+  if (const std::string decay = state.program().optimizer->DecayText(); !decay.empty()) {
+    fingerprint.Add("decay", decay);
+  }
   AddOptions(run, &fingerprint);
   fingerprint.Add("layout", state.registry().LayoutDigest().Hex().substr(0, 16));
   return fingerprint.Text();

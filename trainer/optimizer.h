@@ -63,6 +63,8 @@ class Optimizer {
   virtual const NamedTensors& state() const = 0;
   // "adamw beta1=0.9 ...": for logs and the layout that workers compare.
   virtual std::string Text() const = 0;
+  // Which parameters decay, likewise; empty: the optimizer does not tell.
+  virtual std::string DecayText() const { return ""; }
   // The rate that the last Step() took, if that is the optimizer's own business; what Step() is
   // given does not matter then.
   virtual std::optional<double> OwnRate() const { return std::nullopt; }
@@ -74,7 +76,7 @@ struct DecayRule {
   // Patterns with '*' and '?' for whole names: "*.embedding.*".
   std::vector<std::string> spare_names = {};
   bool Decays(const NamedTensor& parameter) const;
-  // For the fingerprint; empty: it is the usual one.
+  // For the fingerprint.
   std::string Text() const;
 };
 

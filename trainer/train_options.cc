@@ -64,7 +64,8 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                 .RealRange(0, 1e30).Placeholder("NORM"));
   table.Add(Option::Choice("non-finite", {"stop", "skip"},
                            std::string(NonFiniteName(preset.update.non_finite)),
-                           "What to do at a step whose loss is NaN or infinite: stop, or skip it"));
+                           "What to do at a step whose loss is NaN or infinite, or whose gradients "
+                           "are with fp16 at the lowest loss scale: stop, or skip it"));
   table.Add(Option::Choice("precision", {"fp32", "bf16", "fp16"},
                            std::string(PrecisionName(preset.precision)),
                            "Precision of the forward pass"));

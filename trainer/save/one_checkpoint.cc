@@ -92,7 +92,9 @@ Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std:
     for (const auto& [name, value] : whole[side]->fields()) {
       // A job may be made longer.
       if (name == "steps") continue;
-      if (name.starts_with("--") && !whole[1 - side]->Has(name)) continue;
+      // 0.1 did not tell it.
+      const bool may_lack = name.starts_with("--") || name == "decay";
+      if (may_lack && !whole[1 - side]->Has(name)) continue;
       const bool never = IsOneOf(name, {"lanes", "lane_batch", "seed", "samples", "layout"});
       parts[never ? 0 : 1][side].Add(name, value);
     }

@@ -22,10 +22,11 @@ void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
 // By bits, for a NaN equals no NaN, and the two zeros are equal.
 bool Differ(const at::Tensor& a, const at::Tensor& b) { return !at::equal(Bytes(a), Bytes(b)); }
 
-// What a lane has added to whole numbers, in a type that has room for both directions.
+// What a lane has added to whole numbers, in a type that has room for both directions. The sum over
+// lanes is to lose nothing that would change the mean's whole number, of up to some hundred lanes.
 at::Tensor Added(const at::Tensor& after, const at::Tensor& before, at::ScalarType type) {
   const at::Tensor added = after.to(at::kLong) - before.to(at::kLong);
-  const int64_t most = type == at::kDouble ? int64_t{1} << 53 : int64_t{1} << 24;
+  const int64_t most = type == at::kDouble ? int64_t{1} << 48 : int64_t{1} << 19;
   TORCH_CHECK(added.abs().max().item<int64_t>() <= most, "a lane added more than ", most,
               " to an integer buffer of shape ", after.sizes(),
               ", which the mean over lanes cannot hold: keep it as one of torch.float64");

@@ -90,10 +90,11 @@ class AdamW : public Optimizer {
 
   const NamedTensors& state() const override { return state_; }
 
+  std::string DecayText() const override { return options_.decay.Text(); }
   std::string Text() const override {
     return "adamw beta1=" + NumberText(options_.beta1) + " beta2=" + NumberText(options_.beta2) +
            " eps=" + NumberText(options_.eps) +
-           " weight_decay=" + NumberText(options_.weight_decay) + options_.decay.Text();
+           " weight_decay=" + NumberText(options_.weight_decay);
   }
 
  private:
@@ -146,10 +147,11 @@ class Sgd : public Optimizer {
 
   const NamedTensors& state() const override { return state_; }
 
+  std::string DecayText() const override { return options_.decay.Text(); }
   std::string Text() const override {
     return "sgd momentum=" + NumberText(options_.momentum) +
            " nesterov=" + (options_.nesterov ? "true" : "false") +
-           " weight_decay=" + NumberText(options_.weight_decay) + options_.decay.Text();
+           " weight_decay=" + NumberText(options_.weight_decay);
   }
 
  private:
@@ -183,9 +185,8 @@ bool DecayRule::Decays(const NamedTensor& parameter) const {
 }
 
 std::string DecayRule::Text() const {
-  std::string text = spare_vectors ? "" : " spare_vectors=false";
-  if (!spare_names.empty()) text += " spare_names=" + JoinList(spare_names, ",");
-  return text;
+  const std::string text = spare_vectors ? "matrices" : "all";
+  return spare_names.empty() ? text : text + " but " + JoinList(spare_names, ",");
 }
 
 Result<std::unique_ptr<Optimizer>> MakeAdamW(NamedTensors parameters,

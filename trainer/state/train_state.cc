@@ -72,13 +72,13 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
     return Error{Code::kInvalid, "the model has no parameters that require a gradient"};
   }
   KEEL_TRY(state->CheckDevices());
-  KEEL_TRY(state->CheckApart());
   state->loader_ = std::make_unique<BatchLoader>(
       *state->program_.dataset, state->order_,
       BatchLoader::Spec{config.loader, config.steps, config.seed, config.device});
   KEEL_TRY_ASSIGN(state->updater_, Updater::Make(config.update, state->parameters_,
                                                  *state->program_.optimizer));
   KEEL_TRY(state->Register());
+  KEEL_TRY(state->CheckApart());   // each is one dense piece of memory by now
   state->parts_ = PartsOf(state->model_.tensors, state->program_.optimizer->state(),
                           state->program_.kept);
   return state;

@@ -533,6 +533,12 @@ TEST(Fingerprints, AnOptionThatOneOfThemDoesNotKnowIsNoDifference) {
   ASSERT_OK_AND_ASSIGN(const FingerprintCheck other,
                        CompareFingerprints("lanes=8 --model.heads=4", "lanes=8 --model.heads=8"));
   EXPECT_EQ(other.inexact, "--model.heads is 4 in this job and 8 in the checkpoint");
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck of_0_1,
+                       CompareFingerprints("lanes=8 decay=all", "lanes=8"));
+  EXPECT_EQ(of_0_1.never + of_0_1.inexact, "");
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck rule,
+                       CompareFingerprints("decay=all", "decay=matrices"));
+  EXPECT_EQ(rule.inexact, "decay is all in this job and matrices in the checkpoint");
   EXPECT_EQ(other.never, "");
 }
 

@@ -26,6 +26,11 @@ TEST(GlobalNorm, IsTheNormOfAllElementsTogether) {
   EXPECT_EQ(GlobalNorm({}), 0);
 }
 
+TEST(GlobalNorm, TakesComplexNumbersAsPairs) {
+  const at::Tensor pairs = at::randn({50, 2});
+  EXPECT_EQ(GlobalNorm({at::view_as_complex(pairs)}), GlobalNorm({pairs}));
+}
+
 TEST(GlobalNorm, HasTheSameBitsForAnyNumberOfThreads) {
   const std::vector<at::Tensor> gradients = SomeGradients();
   const int threads = at::get_num_threads();

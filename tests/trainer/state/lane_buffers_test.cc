@@ -149,13 +149,27 @@ TEST(LaneBuffers, WhatLanesTakeFromUnsignedNumbersIsNoLargeNumber) {
 TEST(LaneBuffers, WhatTheMeanCannotHoldIsRefused) {
   const at::Tensor counter = at::zeros({}, at::kLong);
   LaneBuffers lanes({counter});
-  counter.add_((int64_t{1} << 24) + 1);
+  counter.add_((int64_t{1} << 19) + 1);
   EXPECT_THROW(lanes.LaneResult(), c10::Error);
   const at::Tensor wide = at::zeros({}, at::kDouble);
   LaneBuffers wide_lanes({counter, wide});
-  counter.add_((int64_t{1} << 24) + 1);
+  counter.add_((int64_t{1} << 19) + 1);
   wide_lanes.EndStep(wide_lanes.LaneResult());
-  EXPECT_EQ(counter.item<int64_t>(), (int64_t{1} << 25) + 2);
+  EXPECT_EQ(counter.item<int64_t>(), (int64_t{1} << 20) + 2);
+}
+
+TEST(LaneBuffers, OfThreeLanesALargeWholeNumberIsTheirMean) {
+  const int64_t added = (1 << 19) - 1;
+  const at::Tensor counter = at::zeros({}, at::kLong);
+  LaneBuffers lanes({counter});
+  at::Tensor sum = at::zeros({lanes.elements()});
+  for (int lane = 0; lane < 3; ++lane) {
+    lanes.Restore();
+    counter.add_(added);
+    sum += lanes.LaneResult();
+  }
+  lanes.EndStep(sum * (1.0 / 3));
+  EXPECT_EQ(counter.item<int64_t>(), added);
 }
 
 // One element of a longer tensor.
