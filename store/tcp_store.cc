@@ -114,7 +114,6 @@ std::mutex& ConnectMutex() {
   return mutex;
 }
 
-
 }  // namespace
 
 struct TcpStore::Connection {

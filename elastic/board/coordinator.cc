@@ -387,8 +387,8 @@ Status Coordinator::Shun(Store& store, const Decision& decision, TimePoint now) 
 }
 
 // Writes the epoch's record first, then the number that names it. If an earlier attempt wrote the
-// record, that one stands, for somebody may have read it. False: another host has claimed the next
-// number of the lease.
+// record, that one stands, for somebody may have read it. False: the next number of the lease could
+// not be claimed.
 Result<bool> Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint now) {
   EpochRecord record = decision.epoch;
   if (record.id.empty()) record.id = RandomId(random_, 16);

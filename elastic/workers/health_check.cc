@@ -221,6 +221,8 @@ HealthOutcome CheckHealth(HealthPlan plan, const std::vector<int>& signals) {
       loop.stop();
     });
     loop.run();
+    loop.restart();
+    loop.poll();   // a signal that came as the check ended
     check->Forget();
     return result;
   } catch (const boost::system::system_error& failed) {

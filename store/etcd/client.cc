@@ -186,6 +186,7 @@ EtcdClient::Attempt EtcdClient::TryAsk(const std::string& path, const std::strin
     if (is_fresh) {
       Attempt made = TryAuthenticate(end);
       if (made.kind == Kind::kLost) made.kind = Kind::kNotSent;  // the question was not
+      end = AfterLogin(end);
       if (made.kind == Kind::kAnswered && !connection_->usable()) made = Connect(end, connection_);
       if (made.kind != Kind::kAnswered) return made;
     }
@@ -213,6 +214,7 @@ EtcdClient::Attempt EtcdClient::TryFollow(const std::string& path, const std::st
       if (Attempt made = Connect(end, connection_); made.kind != Kind::kAnswered) return made;
     }
     if (Attempt made = TryAuthenticate(end); made.kind != Kind::kAnswered) return made;
+    end = AfterLogin(end);
   }
   if (Attempt made = Connect(end, opened); made.kind != Kind::kAnswered) return made;
   const Result<int> status = opened->Begin({path, question, token_}, end);
@@ -221,6 +223,11 @@ EtcdClient::Attempt EtcdClient::TryFollow(const std::string& path, const std::st
   const Result<std::string> body = opened->Rest();
   if (!body.ok()) return {Kind::kLost, {}, body.error()};
   return Judge({*status, *body});
+}
+
+// The question has as long as any other, if the call does.
+TimePoint EtcdClient::AfterLogin(TimePoint end) const {
+  return std::max(end, std::min(turn_end_, RealClock().Monotonic() + kEtcdAttemptLimit));
 }
 
 // A member computes long on a password, also where nobody waits for that any more. After its

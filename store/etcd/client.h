@@ -59,6 +59,7 @@ class EtcdClient {
   Attempt TryFollow(const std::string& path, const std::string& question, TimePoint end,
                     std::unique_ptr<EtcdConnection>& opened);
   Attempt TryAuthenticate(TimePoint end);
+  TimePoint AfterLogin(TimePoint end) const;
   Attempt Connect(TimePoint end, std::unique_ptr<EtcdConnection>& connection);
   Attempt Judge(const EtcdAnswer& answer);
   Attempt Refusal(const Json& answer, int status);

@@ -237,6 +237,7 @@ std::optional<int> FindUnfit(const LaunchConfig& config, const Environment& envi
 
 int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
            const Environment& unmarked, Random random) {
+  Supervisor::HoldSignalsUntilOpen(config);
   const Status open_files = CheckOpenFiles(config);
   if (!open_files.ok()) return Fail(kExitFailed, open_files.error().message);
   const std::string id = RandomId(random, 16);
@@ -249,7 +250,6 @@ int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
     if (*started == nullptr) return kExitFinished;   // this is the guard, and its work is done
     guard = *std::move(started);
   }
-  Supervisor::HoldSignalsUntilOpen(config);
   if (const std::optional<int> unfit = FindUnfit(config, environment)) return *unfit;
   // A job must hear of signals, and answer its workers, also while nobody reads what it says.
   Console console(STDERR_FILENO);

@@ -58,7 +58,7 @@ TEST(LeaseRule, TheFirstEpochIsClaimedToo) {
   EXPECT_FORMS(Decide(Empty(), view, "ab"), true);
   LinkView away;
   away.detail = "no such directory";
-  EXPECT_WAITS(Decide(away, view, "ab"), "cannot be read: no such directory");
+  EXPECT_WAITS(Decide(away, view, "ab"), "cannot be used: no such directory");
 }
 
 TEST(LeaseRule, HostsThatWereInNoEpochDoNotBeginAJobThatAnotherHolds) {
@@ -105,7 +105,7 @@ TEST(LeaseRule, AMajorityThatKnowsTheLeaseClaimsAsWell) {
   // a went on alone meanwhile: epoch 3 stands still, and that one runs.
   EXPECT_WAITS(Decide(Claim(5, LetterEpoch(4, "a"), "a"), view, "bc"), "the job goes on at");
   LinkView away;
-  EXPECT_WAITS(Decide(away, view, "bc"), "cannot be read");
+  EXPECT_WAITS(Decide(away, view, "bc"), "cannot be used");
   EXPECT_WAITS(Decide(Empty(), view, "bc"), "it is not the lease of that host");
 }
 
