@@ -500,7 +500,8 @@ TEST_F(CoordinatorTest, AMemberOfAnotherVersionIsRefusedInTheFormOfAllVersions) 
 
 // A firewall may end the one connection, while the launcher and its workers are well.
 TEST_F(CoordinatorOfTwo, AHostThatStillListensIsJudgedByItsBeats) {
-  for (const std::string& peer : {"10.0.0.2:7", "10.0.0.3:7"}) {
+  for (const char* const place : {"10.0.0.2:7", "10.0.0.3:7"}) {
+    const std::string peer = place;
     const int64_t slot = *store_->Add(keys_.Slots(), 1) - 1;
     MemberRecord other = record_;
     other.incarnation = peer;
