@@ -89,7 +89,7 @@ def train(args):
         dcp.load({"job": job}, checkpoint_id=args.checkpoint)
     times, begun, last = [], job.step, time.perf_counter()
     for step in range(begun, args.steps):
-        optimizer.zero_grad(set_to_none=False)
+        optimizer.zero_grad()
         for lane in range(accumulate):
             text = torch.randint(256, (args.lane_batch, args.length + 1), generator=generator)
             text = text.to(args.device)
