@@ -273,15 +273,6 @@ Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
   return steps;
 }
 
-Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps) {
-  std::string message = "no complete checkpoint in " + root;
-  for (const StepEntry& entry : steps) {
-    message += "\n  step " + std::to_string(entry.step) + ": " +
-               std::string(StepStateName(entry.state)) + ", " + entry.reason;
-  }
-  return {Code::kNotFound, message};
-}
-
 }  // namespace
 
 std::string_view StepStateName(StepState state) {
@@ -294,6 +285,14 @@ std::string_view StepStateName(StepState state) {
   return "unknown";
 }
 
+Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps) {
+  std::string message = "no complete checkpoint in " + root;
+  for (const StepEntry& entry : steps) {
+    message += "\n  step " + std::to_string(entry.step) + ": " +
+               std::string(StepStateName(entry.state)) + ", " + entry.reason;
+  }
+  return {Code::kNotFound, message};
+}
 
 bool MayBeSound(Code code) {
   return code == Code::kIo || code == Code::kTimeout || code == Code::kPeerLost ||

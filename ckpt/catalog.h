@@ -47,6 +47,9 @@ struct StepEntry {
   std::string repair;          // what a repair noted about itself; empty: it is none
 };
 
+// What is wrong with each of them, where none is complete: kNotFound.
+Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps);
+
 // Whether what could not be read for such an error may be whole all the same: a disk that did not
 // return it, a store that could not be reached.
 bool MayBeSound(Code code);

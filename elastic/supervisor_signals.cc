@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "elastic/process/signal_set.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/supervisor.h"
 
@@ -27,13 +28,6 @@ std::vector<int> SignalsHeard(const LaunchConfig& config) {
   return signals;
 }
 
-sigset_t SetOf(const std::vector<int>& signals) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : signals) sigaddset(&set, signal);
-  return set;
-}
-
 // Whether --signals-to-handle names it.
 bool IsNamed(const LaunchConfig& config, int signal) {
   return std::count(config.signals.begin(), config.signals.end(), signal) > 0;
@@ -47,7 +41,7 @@ int ForWorkers(const LaunchConfig& config, int signal) {
 }  // namespace
 
 void Supervisor::HoldSignalsUntilOpen(const LaunchConfig& config) {
-  sigset_t held = SetOf(SignalsHeard(config));
+  sigset_t held = SignalSet(SignalsHeard(config));
   sigdelset(&held, SIGINT);
   pthread_sigmask(SIG_BLOCK, &held, nullptr);
 }
@@ -56,7 +50,7 @@ Status Supervisor::HearSignals() {
   error_code failure;
   for (const int signal : SignalsHeard(config_)) signals_.add(signal, failure);
   if (failure) return Error{Code::kForeign, "listening for signals: " + failure.message()};
-  const sigset_t heard = SetOf(SignalsHeard(config_));
+  const sigset_t heard = SignalSet(SignalsHeard(config_));
   pthread_sigmask(SIG_UNBLOCK, &heard, nullptr);
   return Ok();
 }
@@ -64,7 +58,7 @@ Status Supervisor::HearSignals() {
 // The end is decided, so a signal that comes now changes nothing. If it were delivered, it would
 // replace our exit code, so it stays pending here; our other threads block signals anyway.
 void Supervisor::HoldSignals() const {
-  const sigset_t held = SetOf(SignalsHeard(config_));
+  const sigset_t held = SignalSet(SignalsHeard(config_));
   pthread_sigmask(SIG_BLOCK, &held, nullptr);
 }
 

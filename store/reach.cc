@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "store/host_port.h"
 #include "store/store_hail.h"
 
 namespace keel {
@@ -121,6 +122,12 @@ Reached ReachOnce(const std::string& number, uint16_t port, Duration limit,
   if (fd >= 0) close(fd);
   if (fd >= 0) return Reached::kListener;
   return failure == ECONNREFUSED ? Reached::kRefused : Reached::kNothing;
+}
+
+Reached ReachOnce(const std::string& endpoint, Duration limit) {
+  const Result<HostPort> where = ParseEndpoint(endpoint);
+  if (!where.ok() || !where->port) return Reached::kNothing;
+  return ReachOnce(where->host, *where->port, limit);
 }
 
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit,

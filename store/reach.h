@@ -31,6 +31,9 @@ enum class Reached { kListener, kRefused, kNothing };
 Reached ReachOnce(const std::string& number, uint16_t port, Duration limit,
                   const CancelToken& cancel = CancelToken::Never());
 
+// The same of a numeric address with its port, as AddressText() writes it.
+Reached ReachOnce(const std::string& endpoint, Duration limit);
+
 // `number` is a numeric address.
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit,
                      const CancelToken& cancel = CancelToken::Never());

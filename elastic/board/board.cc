@@ -296,11 +296,7 @@ void Board::ListenAtEndpoint() {
 // --- The job's lease ---
 
 void Board::OpenLease(std::unique_ptr<Lease> lease) {
-  const auto look_at = [](const std::string& peer) {
-    const Result<HostPort> where = ParseEndpoint(peer);
-    if (!where.ok()) return Reached::kNothing;
-    return ReachOnce(where->host, where->port.value_or(0), kPeerLookLimit);
-  };
+  const auto look_at = [](const std::string& peer) { return ReachOnce(peer, kPeerLookLimit); };
   lease_ = std::make_unique<LeaseThread>(
       std::move(lease), clock_, where_.incarnation, look_at, [this](const LinkView& view) {
         boost::asio::post(loop_, [this, view] { OnLink(view); });

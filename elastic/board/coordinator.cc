@@ -321,10 +321,10 @@ Result<bool> Coordinator::Apply(Store& store, const Decision& decision, TimePoin
   switch (decision.verdict) {
     case Decision::Verdict::kWait: break;
     case Decision::Verdict::kExpire:
-      if (decision.reason == Reason::kPresenceClosed && OnlyLostPresence(decision)) return false;
+    case Decision::Verdict::kRefuse:
+      if (OnlyLostPresence(decision)) return false;
       KEEL_TRY(Bury(store, decision));
       break;
-    case Decision::Verdict::kRefuse: KEEL_TRY(Bury(store, decision)); break;
     case Decision::Verdict::kShun: KEEL_TRY(Shun(store, decision, now)); break;
     case Decision::Verdict::kTakeUp:
     case Decision::Verdict::kForm: return WriteEpoch(store, decision, now);
@@ -346,7 +346,8 @@ Result<bool> Coordinator::Apply(Store& store, const Decision& decision, TimePoin
 // its beats, until it connects again.
 bool Coordinator::OnlyLostPresence(const Decision& decision) {
   const MemberRecord& lost = watch_.HostAt(decision.slot)->record;
-  if (lost.peer.empty() || !config_.look_at) return false;
+  const bool is_closed = decision.reason == Reason::kPresenceClosed && !lost.peer.empty();
+  if (!is_closed || !config_.look_at) return false;
   const Reached reached = config_.look_at(lost.peer);
   if (reached == Reached::kRefused) watch_.NoteDied(decision.slot, lost.incarnation);
   if (reached != Reached::kListener) return false;

@@ -22,12 +22,6 @@ constexpr Duration kHostsPause = std::chrono::milliseconds(500);
 // A machine that is there answers at once.
 constexpr Duration kLookLimit = std::chrono::milliseconds(100);
 
-Reached LookAt(const std::string& peer) {
-  const Result<HostPort> where = ParseEndpoint(peer);
-  if (!where.ok() || !where->port) return Reached::kNothing;
-  return ReachOnce(where->host, *where->port, kLookLimit);
-}
-
 }  // namespace
 
 BoardKeeper::BoardKeeper(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores,
@@ -43,7 +37,7 @@ BoardKeeper::BoardKeeper(boost::asio::io_context& loop, Clock& clock, StoreMaker
       alive_(std::make_shared<bool>(true)),
       coordinator_([&] {
         config.address = AddressText(where_.own_address, where_.port);
-        config.look_at = LookAt;
+        config.look_at = [](const std::string& peer) { return ReachOnce(peer, kLookLimit); };
         return std::move(config);
       }(),
                    std::move(random),

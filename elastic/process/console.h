@@ -24,7 +24,7 @@ class Console {
 
   // False if not all was written: it was given up, or the stream takes no more (closed, disk full).
   bool Write(std::string_view text, const CancelToken& give_up);
-  // If the last write returned false: how much is missing, and why (an errno; 0: given up).
+  // Of the last write: how much is missing, and if something is, why (an errno; 0: given up).
   size_t missed() const { return missed_; }
   int error() const { return error_; }
 

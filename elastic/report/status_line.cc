@@ -85,14 +85,14 @@ void StatusLine::Hide() {
 }
 
 bool StatusLine::Above(std::string_view lines, const CancelToken& give_up) {
-  const std::lock_guard lock(mutex_);
-  return hidden_ ? console_.Write(lines, give_up) : Write(lines, give_up);
+  return Log(lines, give_up) == lines.size();
 }
 
-size_t StatusLine::Log(std::string_view line, const CancelToken& give_up) {
+size_t StatusLine::Log(std::string_view lines, const CancelToken& give_up) {
   const std::lock_guard lock(mutex_);
-  if (!hidden_) return Write(line, give_up) ? line.size() : 0;
-  return console_.Write(line, give_up) ? line.size() : line.size() - console_.missed();
+  if (!hidden_) return Write(lines, give_up) ? lines.size() : 0;
+  (void)console_.Write(lines, give_up);
+  return lines.size() - console_.missed();
 }
 
 // Call it under the lock. The last column stays free, since a terminal may wrap there already.

@@ -51,7 +51,8 @@ class StatusLine {
   bool covers_stdout() const { return covers_stdout_; }
 
  private:
-  size_t Log(std::string_view line, const CancelToken& give_up);
+  // Returns how many bytes were written.
+  size_t Log(std::string_view lines, const CancelToken& give_up);
   bool Write(std::string_view above, const CancelToken& give_up);
 
   const bool covers_stdout_;

@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "elastic/process/signal_set.h"
 #include "elastic/process/spawn.h"
 
 namespace keel {
@@ -23,6 +24,21 @@ namespace {
 
 using boost::asio::posix::stream_descriptor;
 using boost::system::error_code;
+
+// While it lives this thread gets signals that are held back at other times.
+class SignalsLetIn {
+ public:
+  explicit SignalsLetIn(const std::vector<int>& signals) {
+    const sigset_t set = SignalSet(signals);
+    pthread_sigmask(SIG_UNBLOCK, &set, &before_);
+  }
+  ~SignalsLetIn() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsLetIn(const SignalsLetIn&) = delete;
+  SignalsLetIn& operator=(const SignalsLetIn&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 constexpr size_t kSaidBytesMax = 4096;      // are kept
 constexpr size_t kToldBytesMax = 400;       // are told
@@ -179,27 +195,6 @@ void HealthCheck::Forget() {
   output_.close(ignored);
   limit_.cancel();
 }
-
-namespace {
-
-// While it lives this thread gets signals that are held back at other times.
-class SignalsLetIn {
- public:
-  explicit SignalsLetIn(const std::vector<int>& signals) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : signals) sigaddset(&set, signal);
-    pthread_sigmask(SIG_UNBLOCK, &set, &before_);
-  }
-  ~SignalsLetIn() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsLetIn(const SignalsLetIn&) = delete;
-  SignalsLetIn& operator=(const SignalsLetIn&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
 
 HealthOutcome CheckHealth(HealthPlan plan, const std::vector<int>& signals) {
   using Verdict = HealthOutcome::Verdict;

@@ -253,13 +253,14 @@ EtcdClient::Attempt EtcdClient::Judge(const EtcdAnswer& answer) {
     return {Attempt::Kind::kNotSent, {}, {Code::kInvalid, where + " wants TLS"}};
   }
   Result<Json> json = ParseJson(answer.body);
-  if ((!json.ok() || !json->is_object()) && answer.status >= 500) {
+  const bool is_etcds = json.ok() && json->is_object();
+  if (!is_etcds && answer.status >= 500) {
     // A load balancer's word about a member behind it does not say what that member has done.
     return {Attempt::Kind::kLost, {},
             {Code::kPeerLost, where + " answered with status " + std::to_string(answer.status) +
                                   ", as a load balancer does that finds no member"}};
   }
-  if (!json.ok() || !json->is_object()) {
+  if (!is_etcds) {
     return {Attempt::Kind::kNotSent, {},
             {Code::kCorrupt, where + " does not serve etcd's JSON gateway (its answer has status " +
                                  std::to_string(answer.status) + ")"}};

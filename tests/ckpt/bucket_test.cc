@@ -144,6 +144,17 @@ class SavedInABucket : public testing::Test {
   std::string ManifestOf(uint64_t step) {
     return *ReadWhole(files_, "s3://bucket/run/" + StepDirName(step) + "/manifest.json", 1 << 24);
   }
+  void DamageStep100AndPutItAside() {
+    ASSERT_OK(SaveStep(100, 1));
+    std::string manifest = ManifestOf(100);
+    manifest[manifest.size() / 2] ^= 1;
+    ASSERT_OK(bucket_.Replace("run/step-000000100/manifest.json", manifest));
+    Random random(1);
+    ASSERT_OK_AND_ASSIGN(const StepEntry entry,
+                         LookAtStep(files_, "s3://bucket/run/step-000000100"));
+    ASSERT_OK(PutAside(files_, random, "s3://bucket/run", entry));
+    EXPECT_EQ(PutAside(files_, random, "s3://bucket/run", entry).error().code, Code::kExists);
+  }
 
   InterposedObjects bucket_;
   ObjectFiles files_{bucket_};
@@ -357,15 +368,7 @@ TEST_F(SavedInABucket, AListAsksTheStoreLittle) {
 }
 
 TEST_F(SavedInABucket, WhatWasPutAsideIsKeptForRepair) {
-  ASSERT_OK(SaveStep(100, 1));
-  std::string manifest = ManifestOf(100);
-  manifest[manifest.size() / 2] ^= 1;
-  ASSERT_OK(bucket_.Replace("run/step-000000100/manifest.json", manifest));
-  Random random(1);
-  ASSERT_OK_AND_ASSIGN(const StepEntry entry,
-                       LookAtStep(files_, "s3://bucket/run/step-000000100"));
-  ASSERT_OK(PutAside(files_, random, "s3://bucket/run", entry));
-  EXPECT_EQ(PutAside(files_, random, "s3://bucket/run", entry).error().code, Code::kExists);
+  ASSERT_NO_FATAL_FAILURE(DamageStep100AndPutItAside());
   ASSERT_OK(SaveStep(200, 2));
   bucket_.Pass(kBucketQuiet);
   ASSERT_OK_AND_ASSIGN(const RetentionReport report,
@@ -378,14 +381,7 @@ TEST_F(SavedInABucket, WhatWasPutAsideIsKeptForRepair) {
 
 // A job goes on from an earlier one, and comes to that step again.
 TEST_F(SavedInABucket, WhatWasPutAsideStaysWhereItsStepIsSavedAgain) {
-  ASSERT_OK(SaveStep(100, 1));
-  std::string manifest = ManifestOf(100);
-  manifest[manifest.size() / 2] ^= 1;
-  ASSERT_OK(bucket_.Replace("run/step-000000100/manifest.json", manifest));
-  Random random(1);
-  ASSERT_OK_AND_ASSIGN(const StepEntry entry,
-                       LookAtStep(files_, "s3://bucket/run/step-000000100"));
-  ASSERT_OK(PutAside(files_, random, "s3://bucket/run", entry));
+  ASSERT_NO_FATAL_FAILURE(DamageStep100AndPutItAside());
   ASSERT_OK(SaveStep(100, 2));
   const size_t all = Keys().size();
   bucket_.Pass(kBucketQuiet);

@@ -30,18 +30,19 @@ struct ValueDiff {
   double mean() const { return numbers == 0 ? 0 : sum / static_cast<double>(numbers); }
 };
 
-// Of whole numbers it is exact, although a double may not hold them.
+// Exact, although a double may not hold the numbers themselves.
+template <class T>
+double WholeDistance(const std::byte* a, const std::byte* b) {
+  T left{}, right{};
+  std::memcpy(&left, a, sizeof left);
+  std::memcpy(&right, b, sizeof right);
+  const auto [least, most] = std::minmax(left, right);
+  return static_cast<double>(static_cast<uint64_t>(most) - static_cast<uint64_t>(least));
+}
+
 double DistanceOf(Dtype dtype, const std::byte* a, const std::byte* b) {
-  const auto whole = [&]<class T>(T left) {
-    T right{};
-    std::memcpy(&left, a, sizeof left);
-    std::memcpy(&right, b, sizeof right);
-    const auto distance = left < right ? static_cast<uint64_t>(right) - static_cast<uint64_t>(left)
-                                       : static_cast<uint64_t>(left) - static_cast<uint64_t>(right);
-    return static_cast<double>(distance);
-  };
-  if (dtype == Dtype::kI64) return whole(int64_t{});
-  if (dtype == Dtype::kU64) return whole(uint64_t{});
+  if (dtype == Dtype::kI64) return WholeDistance<int64_t>(a, b);
+  if (dtype == Dtype::kU64) return WholeDistance<uint64_t>(a, b);
   return std::fabs(NumberAt(dtype, a) - NumberAt(dtype, b));
 }
 

@@ -110,6 +110,8 @@ Result<Work> FindWork(Files& files, const std::string& text) {
       work.skipped.push_back({entry.dir, std::string(StepStateName(entry.state)), entry.reason});
     }
   }
+  // Whoever asks whether a copy is whole must not be told so where there is none.
+  if (work.dirs.empty()) return NoneComplete(text, *steps);
   return work;
 }
 
@@ -148,15 +150,6 @@ Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* wo
   return verdicts;
 }
 
-// Whoever asks whether a copy is whole must not be told so where there is none.
-Error NoneToVerify(const std::string& where, const std::vector<Skipped>& skipped) {
-  std::string message = "no complete checkpoint in " + where;
-  for (const Skipped& one : skipped) {
-    message += "\n  " + one.dir + ": " + one.state + ", " + one.reason;
-  }
-  return {Code::kNotFound, message};
-}
-
 }  // namespace
 
 OptionTable VerifyTable() {
@@ -176,7 +169,6 @@ Result<Outcome> RunVerify(const World& world, const Options& options) {
   KEEL_TRY_ASSIGN(Work work, FindWork(world.files, options.positionals()[0]));
   KEEL_TRY_ASSIGN(auto verdicts,
                   VerifyAll(world, static_cast<int>(options.Integer("threads")), &work));
-  if (work.dirs.empty()) return NoneToVerify(options.positionals()[0], work.skipped);
   Outcome outcome;
   outcome.json = {{"whole", true}, {"checkpoints", Json::array()}, {"skipped", Json::array()}};
   for (Verdict& verdict : verdicts) {

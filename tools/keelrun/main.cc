@@ -254,7 +254,8 @@ int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
   // A job must hear of signals, and answer its workers, also while nobody reads what it says.
   Console console(STDERR_FILENO);
   LogQueue log([&](std::string_view line, const CancelToken& give_up) {
-    return console.Write(line, give_up) ? line.size() : line.size() - console.missed();
+    (void)console.Write(line, give_up);
+    return line.size() - console.missed();
   });
   PosixFiles files;
   auto stores = JobStores::Open(config, seal, unmarked);

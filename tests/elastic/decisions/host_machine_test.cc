@@ -80,6 +80,14 @@ class HostTest : public testing::Test {
     host_.TakeActions();
   }
 
+  // It says that it is there, and upon a stop that it leaves with the state of that step; -1: none.
+  void LeavesUnsaved(int64_t at, int64_t held) {
+    host_.OnWorkerMessage(0, AtMessage{{at, 0}}, now_);
+    host_.OnStopAsked("SIGTERM", 30s, now_);
+    host_.OnWorkerMessage(0, LeavingMessage{held}, now_);
+    host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  }
+
   static EpochRecord Epoch(int64_t number, const std::string& worker) {
     EpochRecord epoch;
     epoch.number = number;
@@ -1127,28 +1135,19 @@ TEST_F(HostTest, TheOthersNeedNotWaitUntilWhoLeavesHasEnded) {
 // A later epoch took it in, and it still receives the state as it is told to leave.
 TEST_F(HostTest, WhoLeavesBeforeItHasTheStateHasNothingToLose) {
   JoinsWithoutState();
-  host_.OnWorkerMessage(0, AtMessage{{0, 1}}, now_);
-  host_.OnStopAsked("SIGTERM", 30s, now_);
-  host_.OnWorkerMessage(0, LeavingMessage{-1}, now_);
-  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  LeavesUnsaved(0, -1);
   ExpectExit(kExitStopped);
 }
 
 TEST_F(HostTest, WhoHasReceivedTheStateAndDoesNotSaveItLosesIt) {
   JoinsWithoutState();
-  host_.OnWorkerMessage(0, AtMessage{{12, 1}}, now_);
-  host_.OnStopAsked("SIGTERM", 30s, now_);
-  host_.OnWorkerMessage(0, LeavingMessage{12}, now_);
-  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  LeavesUnsaved(12, 12);
   ExpectExit(kExitUnsaved);
 }
 
 TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
   EnterFirstEpoch();
-  host_.OnWorkerMessage(0, AtMessage{{0, 0}}, now_);
-  host_.OnStopAsked("SIGTERM", 30s, now_);
-  host_.OnWorkerMessage(0, LeavingMessage{0}, now_);
-  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  LeavesUnsaved(0, 0);
   ExpectExit(kExitStopped);
 }
 
