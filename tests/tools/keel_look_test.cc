@@ -71,7 +71,9 @@ TEST_F(KeelLook, InspectShowsTensorsAndMetadata) {
   const Json some = KeelJson("inspect " + root() + " --tensors 'model.*'");
   EXPECT_EQ(some["tensors"].size(), 4u);
   EXPECT_EQ(RunKeel("inspect " + root() + " --tensors nothing").exit_code, 3);
-  EXPECT_TRUE(Has(RunKeel("inspect " + root()), "model.weight  f32"));
+  const Ran text = RunKeel("inspect " + root());
+  EXPECT_TRUE(Has(text, "model.weight  f32")) << text.out;
+  EXPECT_TRUE(Has(text, "\n  cursor = 12345\n")) << text.out;
 }
 
 TEST_F(KeelLook, StatsCountWhatIsThere) {

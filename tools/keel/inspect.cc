@@ -81,7 +81,7 @@ std::string HeadText(const Checkpoint& checkpoint, const Paint& paint) {
           CountText(manifest.shards.size(), "shard") + ", codec " +
           std::string(CodecName(manifest.description.codec)) + "\n";
   for (const auto& [name, value] : manifest.description.metadata) {
-    text += "  " + Shown(name) + " = " + QuoteForLog(MetadataText(value)) + "\n";
+    text += "  " + QuoteForLog(name) + " = " + QuoteForLog(MetadataText(value)) + "\n";
   }
   for (const auto& [name, value] : manifest.description.user) {
     text += "  user " + QuoteForLog(name) + " = " + QuoteForLog(value) + "\n";
