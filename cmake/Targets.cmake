@@ -245,7 +245,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND KEEL_TORCH_TEST_FLAGS ${false_alarms})
 endif()
 
-# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [ALONE Suite Other.Test ... | "*"]
+# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 300] [OWN_MAIN] [ALONE Suite Other.Test ... | "*"]
 #           [SANITIZERS asan tsan] [TORCH | TORCH_API])
 # Every suite becomes a test of CTest, run in one process within TIMEOUT, but under ThreadSanitizer.
 # ALONE: what needs a process of its own or takes seconds, so that each TEST() is a test of CTest
@@ -262,7 +262,7 @@ function(keel_test name)
     set(ARG_LABELS unit)
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 60)
+    set(ARG_TIMEOUT 300)
   endif()
   # It tells a test that hangs, not a slow one.
   if(NOT KEEL_SANITIZE STREQUAL "none")

@@ -49,8 +49,9 @@ class Checks:
         still.send(signal.SIGSTOP)
         try:
             job.whole(2, since)
+            since = job.marks()
         finally:
             still.send(signal.SIGCONT)
         job.machines[still.number] = still
-        job.whole(3, {**job.marks(), still.number: still.mark()})
+        job.whole(3, {**since, still.number: still.mark()})
         return still

@@ -191,7 +191,7 @@ TEST_F(KeelrunHosts, AStoreOfItsOwnThatItDidNotGetToInTimeIsNobodyElsesFault) {
 
 TEST_F(KeelrunHosts, TooFewHostsIsLostQuorumWithTheirNames) {
   // Within that time it has to load LibTorch, and to reach its own store, too.
-  const auto alone = StartForeign("alone", {"--nnodes=2", "--rdzv-conf=join_timeout=8"});
+  const auto alone = StartForeign("alone", {"--nnodes=2", "--rdzv-conf=join_timeout=20"});
   EXPECT_EQ(alone->ExitCode(), 76);
   EXPECT_THAT(alone->Output(), HasSubstr("1 of 2 here (min 2, max 2)"));
 }

@@ -55,6 +55,8 @@ TEST_F(KeelrunPorts, AreOfTheRangeAlsoWhenTheBoardHasMoved) {
   ExpectWithin(*second, 1);
   SignalPidIn(up, SIGKILL);
   first->Await("^up of=2 restarts=1 ");
+  // One that is not inside yet cannot tell whether the others are, and waits for them.
+  second->Await("^up of=2 restarts=1 ");
   ExpectWithin(*first, 3);
   first->Kill();
   second->Await("board-opened");

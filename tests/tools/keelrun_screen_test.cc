@@ -91,7 +91,7 @@ TEST_F(KeelrunScreen, TheStatusLineFollowsTheJob) {
   // Until the status has been drawn anew, a second later at most.
   const OnScreen screen = RunOnTerminal(
       KEEL_BIN_DIR "/keelrun --standalone --redirects=3 --log-dir=" + folder_.File("logs") +
-          " --no-python sleep 3",
+          " --no-python sleep 6",
       100);
   EXPECT_EQ(screen.exit_code, 0) << screen.text;
   EXPECT_THAT(See(screen.text).statuses, testing::Contains("epoch 1: 1 worker on 1 host"));

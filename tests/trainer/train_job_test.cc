@@ -138,7 +138,7 @@ void Volley(Launched& job, int rank, bool one_more) {
 }
 
 // Steps are slow while somebody is missing, so that a newcomer comes before the job is over.
-const Words kThreeWanted = {"--pause=100ms", "--full-world=3"};
+const Words kThreeWanted = {"--pause=500ms", "--full-world=3"};
 
 TEST_F(TrainJob, KillsAndJoinsLeaveTheBitsOfAQuietRun) {
   const Words options = {"--model=resnet", "--steps=200", "--lanes=3"};

@@ -67,8 +67,10 @@ Status CheckSwitches(const NumericsConfig& config) {
   if (config.numerics == Numerics::kPortable && cpu != kPortableCpu) {
     return Error{Code::kInvalid, "portable numerics need " + std::string(kPortableCpu) +
                                      " kernels, but LibTorch uses " + cpu +
-                                     ": either this CPU lacks them, or LibTorch was used before "
-                                     "PinNumerics(); take native numerics, or pin earlier"};
+                                     ": either this CPU lacks them, and native numerics are to be "
+                                     "taken, or LibTorch has computed already when they were "
+                                     "chosen: import evenkeel before PyTorch computes anything "
+                                     "(in C++: call PinNumerics() first)"};
   }
   if (at::get_num_threads() != config.threads) {
     return Error{Code::kInvalid, "LibTorch computes with " +

@@ -151,7 +151,7 @@ def train(epoch):
     return epoch.world
 
 say("result", train())
-""", "--max-restarts=1")
+""", "--max-restarts=1", "--park-limit=60s")
                 pid = self.found(r"call 1 of (\d+) seat 0", 1)[0]
                 self.found(r"call 1 of \d+ seat 1")
                 os.kill(int(pid), signal.SIGKILL)

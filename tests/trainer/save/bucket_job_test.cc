@@ -169,7 +169,7 @@ TEST_F(BucketJob, AMirrorThereIsAllThatALostMachineLeaves) {
 TEST_F(BucketJob, AStopThatTheMirrorDoesNotHaveIsNotSaved) {
   mirror_ = dir_;
   dir_ = folder_.File("ckpts");
-  const auto job = Launch(Joined({"--standalone", "--nproc-per-node=2", "--shutdown-timeout=6",
+  const auto job = Launch(Joined({"--standalone", "--nproc-per-node=2", "--shutdown-timeout=20",
                                   kProgram},
                                  Saving(Endless({"--save-every=5"}))));
   job->Await(" checkpoint-mirrored step=");
