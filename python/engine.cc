@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -173,17 +174,26 @@ NamedTensors Named(const Names& names, const Tensors& tensors) {
   return named;
 }
 
+// What is no number in JSON goes by its name, as Python's float() reads it.
+Json Number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
 Json JsonOf(const StepReport& report) {
-  return {{"step", report.step}, {"loss", report.loss}, {"lane_losses", report.lane_losses},
-          {"applied", report.outcome.applied}, {"learning_rate", report.outcome.learning_rate},
-          {"gradient_norm", report.outcome.gradient_norm ? Json(*report.outcome.gradient_norm) :
-                                                           Json(nullptr)},
+  Json lane_losses = Json::array();
+  for (const float loss : report.lane_losses) lane_losses.push_back(Number(loss));
+  const std::optional<double> norm = report.outcome.gradient_norm;
+  return {{"step", report.step}, {"loss", Number(report.loss)},
+          {"lane_losses", std::move(lane_losses)}, {"applied", report.outcome.applied},
+          {"learning_rate", Number(report.outcome.learning_rate)},
+          {"gradient_norm", norm ? Number(*norm) : Json(nullptr)},
           {"note", report.outcome.note}, {"rank", report.rank}, {"world", report.world},
           {"data_epoch", report.data_epoch}};
 }
 
 Json JsonOf(const EvaluationReport& report) {
-  return {{"step", report.step}, {"value", report.value}, {"samples", report.samples},
+  return {{"step", report.step}, {"value", Number(report.value)}, {"samples", report.samples},
           {"seconds", std::chrono::duration<double>(report.took).count()},
           {"rank", report.rank}, {"world", report.world}};
 }

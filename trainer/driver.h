@@ -6,8 +6,10 @@
 //            by as much as the config says, and keeps them by the batch's number until that is
 //            dropped. If the workers' exchange breaks, the lane under way is given up, whatever
 //            becomes of its backward, and comes again as another task.
-// Does not   touch the script's tensors while it has a task, except in a backward, where the
-//            exchange begins. Carry thread-local settings (autocast, a CUDA device) to the script.
+// Does not   touch the script's tensors and generators while it has a task, except in a backward,
+//            where the exchange begins. From an Answer() until Next() returns they are the
+//            engine's, so a script that does more behind a backward answers after that. Carry
+//            thread-local settings (autocast, a CUDA device) to the script.
 // Threads    Begin() and all methods by the script's thread.
 // Errors     of Next() and Answer(): kInvalid, a call out of turn. Of Join(): those of
 //            TrainRun::Run(); kForeign: what the script failed with, with step and lane.

@@ -7,6 +7,7 @@ Promises   an exception that nobody catches is told to the launcher, with its tr
 Does not   run then what was registered before, but for logging's.
 """
 import atexit
+import contextlib
 import json
 import logging
 import os
@@ -84,7 +85,7 @@ def _on_exception(kind, error, trace):
             for job in list(_jobs):
                 job._fail(text)
         except KeyboardInterrupt:   # nobody wants to wait any longer
-            sys.stdout.flush()
+            _flush()
             os._exit(130)
     _hook_before(kind, error, trace)
 
@@ -101,17 +102,28 @@ def _on_exit():
     for job in list(_jobs):
         job._fail(why)
     if left:
-        print(f"{script_name()}: the loop over the job was left before the training had ended",
-              file=sys.stderr)
         _has_failed = True
+        with _whatever_streams_there_are():
+            print(f"{script_name()}: the loop over the job was left before the training had ended",
+                  file=sys.stderr)
+
+
+def _whatever_streams_there_are():
+    """None, closed ones, full ones."""
+    return contextlib.suppress(AttributeError, ValueError, OSError)
+
+
+def _flush():
+    for stream in (sys.stdout, sys.stderr):
+        with _whatever_streams_there_are():
+            stream.flush()
 
 
 def _exit_as_failed():
     if not _has_failed or os.getpid() != _pid:
         return
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _flush()
     os._exit(1)   # nothing else changes the code of a script that has ended
 
 

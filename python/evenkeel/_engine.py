@@ -85,6 +85,7 @@ class Engine:
                                                      words)
         self.config = json.loads(self._engine.config())
         self.settings = json.loads(self._engine.settings())
+        self._answer = None
 
     def set_model(self, parameters, buffers, frozen):
         """Each a list of (name, tensor)."""
@@ -109,19 +110,27 @@ class Engine:
         self._engine.begin(wants_steps, wants_evaluations)
 
     def next(self, limit_ms):
+        if self._answer is not None:
+            answer, self._answer = self._answer, None
+            self._engine.answer(*answer)
         kind, batch, seed, number, is_replaced, wanted, dropped, report = \
             self._engine.next(limit_ms)
         return Task(kind, batch & _MASK, seed & _MASK, number, is_replaced,
                     [Wanted(one & _MASK, is_evaluation, its_seed & _MASK, indices)
                      for one, is_evaluation, its_seed, indices in wanted],
-                    [one & _MASK for one in dropped], json.loads(report) if report else None)
+                    [one & _MASK for one in dropped], _report_of(report))
 
     def leave_out(self):
         """Before the optimizer's step: not of parameters that this worker has yet to receive."""
         self._engine.leave_out()
 
     def answer(self, number=0.0, error=""):
-        self._engine.answer(float(number), error)
+        """Told when the script asks for what is next. Until then what it does changes no bit: the
+        engine puts buffers back and seeds generators for the next lane once it has the answer."""
+        self._answer = (float(number), error)
+
+    def owes_answer(self):
+        return self._answer is not None
 
     def fail(self, why):
         self._engine.fail(why)
@@ -134,6 +143,19 @@ class Engine:
 
     def close(self):
         self._engine.close()
+
+
+def _report_of(text):
+    """JSON has no infinities and NaNs: the engine gives their names."""
+    if not text:
+        return None
+    report = json.loads(text)
+    for key in ("loss", "value", "learning_rate", "gradient_norm"):
+        if isinstance(report.get(key), str):
+            report[key] = float(report[key])
+    if "lane_losses" in report:
+        report["lane_losses"] = [float(one) for one in report["lane_losses"]]
+    return report
 
 
 def _columns(named):

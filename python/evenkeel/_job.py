@@ -6,7 +6,6 @@ Promises   the same last line for any number of workers, whatever befalls them, 
 Does not   print or log: the engine logs.
 """
 import contextlib
-import copy
 import hashlib
 import re
 import sys
@@ -14,8 +13,8 @@ import time
 
 import torch
 
-from . import (_checkpoints, _engine, _ending, _leaves, _loader, _optimizer, _own, _refused,
-               _seeds, _untouched)
+from . import (_batches, _checkpoints, _engine, _ending, _leaves, _loader, _optimizer, _own,
+               _refused, _seeds, _untouched)
 
 LOAD_AHEAD = 4   # the default of the option
 # Within it the handlers of Python's signals run.
@@ -138,6 +137,8 @@ class Job:
         if self._lane is not None:
             raise RuntimeError("job.backward(loss) was not called for the last batch; call it once "
                                "for each batch that the job gives")
+        if self._engine.owes_answer():   # else the engine may have changed them
+            self._program.untouched.check()
         task = self._task()
         while task.kind != _engine.LANE:
             if task.kind == _engine.END:
@@ -192,6 +193,13 @@ class Job:
         known = {id(one) for one in tensors}   # in all lanes but the last there are none yet
         return not known or any(id(one.grad) in known for one in program.trained
                                 if one.grad is not None)
+
+    def _is_behind_backward(self, parameters):
+        """Whether some of these are trained, and the loop's body has run a backward."""
+        program = self._program
+        return (program.has_begun and not self._ended and not program.is_called
+                and self._engine.owes_answer()
+                and any(id(one) in parameters for one in program.trained))
 
     def fit(self, loss_of):
         """The whole loop, for a function that gives a batch's loss."""
@@ -392,7 +400,7 @@ class _Program:
         loader = self.evaluation_loader if task.kind == _engine.MEASURE else self.loader
         batch = loader.take(task.batch)
         _seeds.seed_all(task.seed)
-        return batch if self.device.type == "cpu" else _moved(batch, self.device)
+        return batch if self.device.type == "cpu" else _batches.moved(batch, self.device)
 
     def autocast(self):
         if self.dtype is None:
@@ -436,9 +444,9 @@ class _Program:
     def _apply(self):
         self._check_loop()
         self._seed("apply", self.applied)
-        self.applied += 1
         if self.before_apply is not None:
             self.before_apply()
+        self.applied += 1   # the schedules count this step
         rate = self.optimizer.param_groups[0]["lr"]
         self.is_applying = True
         try:
@@ -481,20 +489,3 @@ def _value_of(loss):
         raise ValueError("the loss does not depend on any parameter that is trained; was it "
                          "detached, or computed without gradients?")
     return loss.detach().float().item()
-
-
-def _moved(batch, device):
-    """The same structure, with its tensors on the device."""
-    # Of the class: a dict may show its keys as attributes. A PackedSequence is a tuple as well.
-    if callable(getattr(type(batch), "to", None)):
-        return batch.to(device)
-    if isinstance(batch, dict):
-        moved = copy.copy(batch)   # what it is made from differs: see defaultdict
-        for key, value in batch.items():
-            moved[key] = _moved(value, device)
-        return moved
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(_moved(one, device) for one in batch))
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(_moved(one, device) for one in batch)
-    return batch

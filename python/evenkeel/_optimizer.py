@@ -428,8 +428,10 @@ def _entry(path):
 
 def _attributes(optimizer):
     """What the optimizer's attributes hold, as far as a step might count or sum in them. A tensor
-    is told by its version, which each write raises. Parameters and their state are left out."""
+    is told by its version, which each write raises. Parameters, their state and what the groups
+    hold, such as a rate, are left out."""
     listed = set(map(id, _parameters(optimizer)))
+    listed |= {id(leaf) for _, leaf in _flat(optimizer.param_groups, "")}
     listed |= {id(leaf) for state in optimizer.state.values() for _, leaf in _flat(state, "")}
     found = {}
 

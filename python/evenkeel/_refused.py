@@ -66,6 +66,8 @@ def watch_loop(job):
     # All that clip look it up when they are called, under whatever name a script has imported them.
     _guard(sys.modules["torch.nn.utils.clip_grad"], "_group_tensors_by_device_and_dtype",
            _refuse_clipping)
+    _guard(torch.optim.Optimizer, "zero_grad", _refuse_zeroing)
+    _guard(torch.nn.Module, "zero_grad", _refuse_zeroing)
 
 
 def _refuse_scaler(scaler, *_, **__):
@@ -76,6 +78,16 @@ def _refuse_scaler(scaler, *_, **__):
 def _refuse_clipping(lists, *_, **__):
     if any(job._keeps_gradients(lists[0]) for job in _jobs):
         raise RuntimeError(_CLIPPED)
+
+
+def _refuse_zeroing(owner, *_, **__):
+    groups = getattr(owner, "param_groups", None)
+    of_owner = owner.parameters() if groups is None else (
+        one for group in groups for one in group["params"])
+    known = set(map(id, of_owner))
+    if any(job._is_behind_backward(known) for job in _jobs):
+        raise RuntimeError("behind job.backward() gradients are being added up; leave zero_grad() "
+                           "out of the loop, the job does that")
 
 
 def _guard(owner, name, refuse):

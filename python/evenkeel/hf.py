@@ -33,6 +33,8 @@ REFUSED = {
     "group_by_length": ((False,), "the job orders samples itself; leave it out"),
     "neftune_noise_alpha": ((None, 0), "the trainer's loop adds that noise; add it in the model's "
                             "forward, or leave it out"),
+    "use_liger_kernel": ((False,), "it computes other bits; apply its kernels to the model "
+                         "yourself, before train()"),
     "deepspeed": ((None, ""), "the job exchanges whole gradients; leave it out"),
     "fsdp": ((None, "", [], False), "the job exchanges whole gradients; leave it out"),
 }
@@ -48,6 +50,8 @@ LOST = {
                                "own in output_dir, or from resume_from=..."),
     "eval_on_start": ((False,), "the first evaluation is that of eval_steps"),
     "eval_delay": ((None, 0), "the first evaluation is that of eval_steps"),
+    "debug": ((None, "", []), "nobody looks for overflows in activations; the job stops at a loss "
+              "that is no number"),
     "torch_empty_cache_steps": ((None,), "no cache is emptied"),
     "include_num_input_tokens_seen": ((False, "no"), "nobody counts tokens"),
 }
@@ -56,6 +60,7 @@ REFUSED_METHODS = ("train", "training_step", "get_batch_samples", "get_train_dat
                    "_get_train_sampler", "_inner_training_loop")
 LOST_METHODS = ("evaluate", "evaluation_loop", "prediction_step", "get_eval_dataloader", "log",
                 "save_model")
+KEEP_ALL = 2**31
 CALLBACKS = ("DefaultFlowCallback", "PrinterCallback", "ProgressCallback",
              "NotebookProgressCallback")
 
@@ -68,18 +73,29 @@ def train(trainer, *, lanes=None, **options):
     _refuse(trainer)
     lanes = args.gradient_accumulation_steps if lanes is None else lanes
     samples = len(trainer.train_dataset)
-    job = Job(**(_options_of(args, samples, lanes) | {"lanes": lanes} | options))
+    job = Job(**(_options_of(args, samples, lanes, options.get("lane_batch"))
+                 | {"lanes": lanes} | options))
     steps = job.config["steps"]
     trainer.model.to(job.config["device"])   # the trainer's own choice is the first GPU
     trainer.create_optimizer_and_scheduler(num_training_steps=steps)
     model = trainer.model.train()
     dataset, collate_fn = _data_of(trainer, "training")
+    trainer.state.max_steps = steps
+
+    def loss_of(inputs):
+        # Of a job that goes on, or a worker that came later, nobody else tells the trainer.
+        trainer.state.global_step = job._program.applied
+        return trainer.compute_loss(model, inputs)
+
+    def tell(_):
+        trainer.state.global_step = job._program.applied
+
     job.prepare(model, trainer.optimizer, dataset, collate_fn=collate_fn,
                 schedulers=[trainer.lr_scheduler], num_workers=args.dataloader_num_workers,
-                evaluate=_evaluation_of(trainer, model, steps, _steps_per_epoch(
+                evaluate=_evaluation_of(trainer, loss_of, steps, _steps_per_epoch(
                     job.config["lane_batch"] * job.config["lanes"], samples)),
-                on_step=lambda report: setattr(trainer.state, "global_step", report["step"]))
-    return job.fit(lambda inputs: trainer.compute_loss(model, inputs))
+                on_step=tell)
+    return job.fit(loss_of)
 
 
 def _refuse(trainer):
@@ -124,8 +140,8 @@ def _callbacks_of(trainer):
     return [f"{name}, which is not called" for name in found if name not in CALLBACKS]
 
 
-def _options_of(args, samples, lanes):
-    batch = args.per_device_train_batch_size
+def _options_of(args, samples, lanes, lane_batch=None):
+    batch = lane_batch or args.per_device_train_batch_size
     epoch = _steps_per_epoch(batch * lanes, samples)
     steps = args.max_steps if args.max_steps > 0 else \
         math.ceil(args.num_train_epochs * samples / (batch * lanes))
@@ -143,7 +159,7 @@ def _options_of(args, samples, lanes):
     save_every = _every(args.save_strategy, args.save_steps, steps, epoch)
     if save_every and args.output_dir:
         options |= {"checkpoint_dir": args.output_dir, "save_every": save_every,
-                    "keep": args.save_total_limit}
+                    "keep": args.save_total_limit or KEEP_ALL}
     return options
 
 
@@ -173,9 +189,9 @@ def _data_of(trainer, what, dataset=None):
                                                                description=what)
 
 
-def _evaluation_of(trainer, model, steps, epoch):
+def _evaluation_of(trainer, loss_of, steps, epoch):
     every = _every(trainer.args.eval_strategy, trainer.args.eval_steps, steps, epoch)
     if trainer.eval_dataset is None or every is None:
         return None
     dataset, collate_fn = _data_of(trainer, "evaluation", trainer.eval_dataset)
-    return dataset, lambda inputs: trainer.compute_loss(model, inputs), every, collate_fn
+    return dataset, loss_of, every, collate_fn

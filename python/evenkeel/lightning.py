@@ -59,7 +59,7 @@ def fit(module, data=None, *, validation=None, monitor=None, epochs=None, evalua
         options |= _steps_of(epochs, options, len(train.dataset))
         job = Job(**options)
         with _attached(module, trainer), _closed_if_refused(job):
-            trainer._begin(job, len(train.dataset))
+            trainer._begin(job, len(train.dataset), epochs)
             _train(job, module, trainer, train, on_step=_telling(trainer, on_step),
                    on_evaluation=_telling(trainer, on_evaluation),
                    evaluate=_evaluation_of(module, trainer, others, monitor, evaluate_every))
@@ -114,11 +114,13 @@ class _Trainer:
         raise AttributeError(f"self.trainer.{name}: evenkeel.lightning.fit() has no Trainer of "
                              "Lightning's, and no such value (or not yet); take it from elsewhere")
 
-    def _begin(self, job, samples):
+    def _begin(self, job, samples, epochs):
         self._job, self._samples = job, samples
         self._step_samples = job.config["lanes"] * job.config["lane_batch"]
         self.max_steps = self.estimated_stepping_batches = job.config["steps"]
-        self.max_epochs = math.ceil(self.max_steps * self._step_samples / samples)
+        if epochs is None:
+            epochs = self.max_steps * self._step_samples / samples
+        self.max_epochs = math.ceil(epochs)
         self.num_training_batches = max(1, samples // self._step_samples)
         self.accumulate_grad_batches = 1
 
@@ -135,17 +137,23 @@ class _Trainer:
 
     @property
     def current_epoch(self):
-        return 0 if self._job is None else self._epoch_of(self.global_step)
+        if self._job is None:
+            return 0
+        # An evaluation belongs to the step that was made.
+        return self._epoch_of(max(0, self.global_step - 1) if self.validating else self.global_step)
 
     def _epoch_of(self, step):
         """In which this step's samples begin."""
         return step * self._step_samples // self._samples
 
     def _batch_index(self):
-        """The step's number within its epoch: all lanes of a step have the same."""
+        """Of the step that is being made: all its lanes have the same."""
         self._evaluated = 0
-        first = math.ceil(self.current_epoch * self._samples / self._step_samples)
-        return self.global_step - first
+        return self._number_of(self.global_step)
+
+    def _number_of(self, step):
+        """A step's number within its epoch."""
+        return step - math.ceil(self._epoch_of(step) * self._samples / self._step_samples)
 
     def _log(self, name, value, *_, **__):
         """In place of the module's log()."""
@@ -273,10 +281,11 @@ class _Schedule:
 
     def step(self):
         made = self._trainer.global_step   # the optimizer's step that was just made counts
-        count, before = made, made - 1
+        numbers = [self._trainer._number_of(made - 1) + 1]   # within its epoch
         if self._by_epoch:
-            count, before = map(self._trainer._epoch_of, (made, before))
-        for number in range(before + 1, count + 1):
+            before, now = map(self._trainer._epoch_of, (made - 1, made))
+            numbers = range(before + 1, now + 1)
+        for number in numbers:
             if number % self._every == 0:
                 self.scheduler.step()
 

@@ -58,6 +58,7 @@ WARNED = {
     "trainer(eval_strategy='epoch', compute_metrics=lambda found: {})": "compute_metrics",
     "trainer(kind=Telling)": "Telling.log() is not called",
     "trainer(eval_on_start=True, eval_strategy='epoch')": "eval_on_start=True",
+    "trainer(debug='underflow_overflow')": "debug=",
     "trainer(label_smoothing_factor=0.1)": "",
 }
 
@@ -106,6 +107,37 @@ class Tuned(scripts.Case):
         for words in ("'steps': 10", "'save_every': 3", "'log_every': 1", "'keep': 2"):
             self.assertIn(words, run.out, run)
         self.assertEqual(re.findall(r"info evaluation step=(\d+)", run.err), ["3", "6", "9"], run)
+
+    def test_what_a_job_is_told_wins_over_the_batch_of_the_arguments(self):
+        run = self.alone(*self.written("""
+            found = trainer(save_strategy="steps", save_steps=5)
+            print(evenkeel.hf._options_of(found.args, 40, 2, 8))
+            print(evenkeel.hf.train(found, lanes=2, lane_batch=8, checkpoint_dir=None,
+                                    save_every=None, keep=None))
+            """, BEGINNING), **self.more)
+        self.assertTrue(self.line_of(run).startswith("final step=8 "), run)
+        # Hugging Face keeps all where no limit is given.
+        self.assertRegex(run.out, r"'save_every': 5, 'keep': \d{9}")
+
+    def test_a_loss_that_follows_the_steps_goes_on_with_them(self):
+        steps = """
+            class Warming(transformers.Trainer):
+                def compute_loss(self, model, inputs, *given, **more):
+                    print("at", self.state.global_step, "of", self.state.max_steps)
+                    return (super().compute_loss(model, inputs, *given, **more)
+                            * (1 + self.state.global_step))
+            print(evenkeel.hf.train(trainer(kind=Warming, max_steps={steps}), lanes=2,
+                                    checkpoint_dir="{folder}", save_every=100, keep=None))
+            """
+        def run(number, folder):
+            return self.alone(*self.written(steps.format(steps=number, folder=folder), BEGINNING),
+                              **self.more)
+        whole = self.line_of(run(9, "whole"))
+        self.line_of(run(4, "parts"))
+        resumed = run(9, "parts")
+        self.assertEqual(re.findall(r"at (\d+) of 9", resumed.out), list("4455667788"), resumed)
+        # How long a job is shapes the schedule here, so only the numbers of steps are the same.
+        self.assertEqual(self.line_of(resumed).split()[1], whole.split()[1])
 
 
 if __name__ == "__main__":

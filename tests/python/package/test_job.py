@@ -350,6 +350,52 @@ class Kept(scripts.Imported):
             """, scripts.SMALL.replace("log_every=0",
                                        f"log_every=0, checkpoint_dir='{self.folder}/ckpts'"))))
 
+    # Buffers and generators are the engine's again when the loop asks for the next batch.
+    def test_what_a_loop_does_behind_a_backward_changes_no_bit(self):
+        beginning = scripts.SMALL.replace(
+            "torch.nn.Linear(3, 2)", "torch.nn.Sequential(torch.nn.BatchNorm1d(3), "
+            "torch.nn.Dropout(), torch.nn.Linear(3, 2))").replace("steps=4", "steps=40")
+        for optimizer in ("torch.optim.SGD(model.parameters(), lr=0.1)", "ek.SGD()"):
+            lines = set()
+            for workers, behind in ((1, "pass"), (1, "model(x)"), (2, "model(x); model(x)"),
+                                    (1, "torch.manual_seed(7); torch.rand(9)"), (2, "pass")):
+                run = self.job(workers, *self.written(f"""
+                    job.prepare(model, optimizer, data)
+                    for x, y in job:
+                        job.backward(F.cross_entropy(model(x), y))
+                        {behind}
+                    print(job.result)
+                    """, beginning.replace("torch.optim.SGD(model.parameters(), lr=0.1)",
+                                           optimizer)))
+                lines.add(self.line_of(run))
+            self.assertEqual(len(lines), 1, (optimizer, lines))
+
+    def test_reports_tell_what_is_no_number(self):
+        run = self.alone(*self.written("""
+            def on_step(report):
+                print(report["step"], report["applied"], repr(report["loss"]))
+                assert isinstance(sum(report["lane_losses"]), float), report
+            job.prepare(model, optimizer, data, on_step=on_step,
+                        on_evaluation=lambda report: print("evaluated", repr(report["value"])),
+                        evaluate=(data, lambda batch: torch.tensor(float("-inf")), 2))
+            for number, (x, y) in enumerate(job):
+                loss = F.cross_entropy(model(x), y)
+                job.backward(loss * float("nan") if number == 2 else loss)
+            """, scripts.SMALL.replace("log_every=0", "log_every=0, non_finite='skip'")))
+        self.assertEqual(run.code, 0, run)
+        self.assertIn("1 False nan", run.out, run)
+        self.assertIn("evaluated -inf", run.out, run)
+
+    def test_a_rate_may_be_a_tensor(self):
+        for kind in ("AdamW", "SGD", "Adam", "RMSprop"):
+            lines = {self.line_of(self.job(workers, *self.written("""
+                job.prepare(model, optimizer, data)
+                print(job.fit(lambda batch: F.cross_entropy(model(batch[0]), batch[1])))
+                """, scripts.SMALL.replace("torch.optim.SGD(model.parameters(), lr=0.1)",
+                                           f"torch.optim.{kind}(model.parameters(), "
+                                           "lr=torch.tensor(0.1))")))) for workers in (1, 2)}
+            self.assertEqual(len(lines), 1, (kind, lines))
+
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)

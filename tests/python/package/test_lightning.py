@@ -119,6 +119,30 @@ class Fitted(scripts.Case):
         run = self.job_that_loses_a_worker(command, **self.more)
         self.assertEqual(self.line_of(run), alone)
 
+    # What Lightning shows at those moments, of 50 samples and steps of 4.
+    def test_steps_and_epochs_are_counted_as_ever(self):
+        run = self.script("""
+            many = torch.utils.data.TensorDataset(torch.randn(50, 3), torch.randint(0, 2, (50,)))
+            class Counting(Small):
+                def on_before_optimizer_step(self, optimizer):
+                    print("step", self.global_step, self.current_epoch)
+                def validation_step(self, batch, batch_idx):
+                    print("validation", self.global_step, self.current_epoch)
+                    return torch.zeros(())
+                def configure_optimizers(self):
+                    print("epochs", self.trainer.max_epochs)
+                    return Small.configure_optimizers(self)
+            evenkeel.lightning.fit(Counting(), DataLoader(many, batch_size=2, shuffle=True),
+                                   validation=many, epochs=3, lanes=2, log_every=0)
+            """)
+        self.assertEqual(run.code, 0, run)
+        said = run.out.splitlines()
+        self.assertIn("epochs 3", said)
+        self.assertEqual([one for one in said if one.startswith("step ")],
+                         [f"step {step} {step * 4 // 50}" for step in range(38)], run)
+        found = list(dict.fromkeys(one for one in said if one.startswith("validation")))
+        self.assertEqual(found, ["validation 12 0", "validation 24 1", "validation 36 2"], run)
+
     def test_what_a_module_sees(self):
         run = self.script("""
             import torchmetrics
@@ -173,7 +197,9 @@ class Fitted(scripts.Case):
             assert module.seen[::2] == module.seen[1::2], module.seen    # two lanes
             seen = [one[:3] for one in module.seen[::2]]
             assert seen == [(step, step // 5, step % 5) for step in range(10)], seen
-            rates = [0.5 * 0.5 ** (step // 5) * 0.1 ** (step // 4) for step in range(10)]
+            # Lightning counts steps within the epoch, here of five.
+            tenths = [step // 5 + (step % 5) // 4 for step in range(10)]
+            rates = [0.5 * 0.5 ** (step // 5) * 0.1 ** tenths[step] for step in range(10)]
             for (*_, rate), expected in zip(module.seen[::2], rates):
                 assert abs(rate / expected - 1) < 1e-9, (module.seen, rates)
             assert module.calls == ["start", *["step"] * 10, "end", "the data's fit is torn down",

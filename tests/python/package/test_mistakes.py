@@ -116,6 +116,9 @@ class Mistakes(scripts.Imported):
     def test_calls_that_a_loop_of_ddp_has(self):
         calls = (("optimizer.step()", "the job calls optimizer.step() itself"),
                  ("optimizer.zero_grad()", "leave zero_grad() out of the loop"),
+                 ("optimizer.zero_grad(set_to_none=False)", "leave zero_grad() out of the loop"),
+                 ("model.zero_grad()", "leave zero_grad() out of the loop"),
+                 ("torch.nn.Linear(1, 1).zero_grad()", "nothing"),
                  ("schedule.step()", "give the job the scheduler"),
                  ("model.bias = torch.nn.Parameter(torch.ones(2))", "with copy_()"),
                  ("clip_grad_norm_(model.parameters(), 1.0)", "do that in before_apply"),
@@ -138,6 +141,19 @@ class Mistakes(scripts.Imported):
         for (call, words), text in zip(calls, told):
             with self.subTest(call=call):
                 self.assertIn(words, text)
+
+    def test_gradients_may_be_cleared_before_the_backward(self):
+        lines = {self.line_of(self.alone(*self.written(f"""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                optimizer.zero_grad(set_to_none={value})
+                job.backward(F.cross_entropy(model(x), y))
+            print(job.result)
+            """ if value is not None else """
+            job.prepare(model, optimizer, data)
+            print(job.fit(lambda batch: F.cross_entropy(model(batch[0]), batch[1])))
+            """))) for value in (None, True, False)}
+        self.assertEqual(len(lines), 1, lines)
 
     # What is trained is settled once, for workers that join later as well.
     def test_parameters_are_frozen_before_the_job(self):
@@ -200,24 +216,24 @@ class Mistakes(scripts.Imported):
     def test_a_batch_of_any_form_is_moved_to_the_device(self):
         run = self.alone(*self.written("""
             import collections
-            from evenkeel._job import _moved
+            from evenkeel._batches import moved as move
             meta = torch.device("meta")
             ragged = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
-            moved = _moved({"ragged": ragged}, meta)["ragged"]
+            moved = move({"ragged": ragged}, meta)["ragged"]
             assert moved.data.device == meta and moved.batch_sizes.device.type == "cpu"
             by_name = collections.defaultdict(list, {"x": torch.ones(2)})
-            moved = _moved(by_name, meta)
+            moved = move(by_name, meta)
             assert moved["x"].device == meta and moved["y"] == [] and by_name["x"].sum() == 2
             class Shown(dict):
                 __getattr__ = dict.get
             class Strict(dict):
                 __getattr__ = dict.__getitem__
             for kind in (Shown, Strict):
-                assert _moved(kind(x=torch.ones(1)), meta)["x"].device == meta
+                assert move(kind(x=torch.ones(1)), meta)["x"].device == meta
             edge = collections.namedtuple("Edge", "frm to")(torch.ones(1), torch.ones(2))
-            assert _moved(edge, meta).to.device == meta
+            assert move(edge, meta).to.device == meta
             pair = collections.namedtuple("Pair", "x y")(torch.ones(1), [torch.ones(1), 3])
-            moved = _moved(pair, meta)
+            moved = move(pair, meta)
             assert moved.x.device == moved.y[0].device == meta and moved.y[1] == 3
             """))
         self.assertEqual(run.code, 0, run)
@@ -352,6 +368,18 @@ class Mistakes(scripts.Imported):
                 job.backward(F.cross_entropy(model(x), y))
                 break
             """))
+
+    def test_a_loop_that_is_left_has_failed_also_without_streams(self):
+        for streams in ("sys.stdout.close(); sys.stderr.close()", "sys.stdout = sys.stderr = None",
+                        "sys.stderr.close()"):
+            run = self.alone(*self.written(f"""
+                import sys
+                job.prepare(model, optimizer, data)
+                for x, y in job:
+                    {streams}
+                    break
+                """))
+            self.assertEqual(run.code, 1, (streams, run))
 
     def test_a_loop_that_is_left_ends_with_what_the_script_does_at_exit(self):
         run = self.alone(*self.written("""
