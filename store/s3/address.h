@@ -39,7 +39,11 @@ struct S3Address {
   bool is_aws() const { return own.host.empty(); }
   // "s3://bucket".
   std::string url() const { return std::string(dialect->scheme) + bucket; }
-  bool by_path() const { return !is_aws() || bucket.find('.') != std::string::npos; }
+  // Where the name cannot be a part of a host's. Old buckets may have capitals and '_'.
+  bool by_path() const {
+    return !is_aws() || bucket.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") !=
+                            std::string::npos;
+  }
   std::string scheme() const { return is_aws() ? "https" : own.scheme; }
   std::string host() const;
   // Encoded. An empty key: of the bucket itself.

@@ -29,9 +29,10 @@ struct S3Options {
   // For one request with its tries, and for one try; more for a body, at kSlowBytesPerSecond.
   Duration limit = std::chrono::seconds(60);
   Duration try_limit = std::chrono::seconds(20);
-  // For the first try of Replace(), by which the holder of a lease beats. A kept connection may be
-  // gone without a word, and the holder counts as gone soon (15 s in trainer/save/bucket_hold.h).
-  Duration replace_first_limit = std::chrono::seconds(4);
+  // For the first try of Replace() and of a page of List(), by which the holder of a lease beats. A
+  // kept connection may be gone without a word, and the holder counts as gone soon (15 s in
+  // trainer/save/bucket_hold.h).
+  Duration beat_first_limit = std::chrono::seconds(4);
   // A store may put the parts of an object together for minutes before it answers.
   Duration complete_limit = std::chrono::minutes(5);
   // For what is left of an upload that is given up: a program that is told to leave waits for it.

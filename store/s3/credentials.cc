@@ -15,6 +15,10 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRenewBefore = 300 * kSecond;
 constexpr int64_t kBetweenTries = 30 * kSecond;
+// Before that, a place that does not answer holds up nobody for long: whoever asks may be the
+// holder of a lease, which must beat.
+constexpr int64_t kPatientBefore = 60 * kSecond;
+constexpr KeyPatience kHasty{1, std::chrono::seconds(3), std::chrono::seconds(8)};
 
 using Look = FoundKeys (*)(const KeyPlaces&);
 
@@ -48,18 +52,29 @@ S3KeyRing::S3KeyRing(const S3Dialect& dialect, const Environment& environment,
       transport_(transport) {}
 
 Result<S3Credentials> S3KeyRing::Get() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  bool is_early = false;   // what is held has not ended
+  for (;; changed_.wait(lock)) {
+    const int64_t now = clock_.WallNanos();
+    if (held_ && (held_->ends_at_ns == 0 || now < held_->ends_at_ns - kRenewBefore)) return *held_;
+    is_early = held_ && now < held_->ends_at_ns;
+    // Keys that are given out shortly before their end are not asked for at every request.
+    if (is_early && (is_finding_ || now < next_try_ns_)) return *held_;
+    if (!is_finding_) break;
+  }
+  is_finding_ = true;
+  const bool is_patient = !is_early || held_->ends_at_ns - clock_.WallNanos() < kPatientBefore;
+  lock.unlock();
+  Result<S3Credentials> found = Find(is_patient);
+  lock.lock();
+  is_finding_ = false;
+  changed_.notify_all();
   const int64_t now = clock_.WallNanos();
-  const bool is_fine = held_ && (held_->ends_at_ns == 0 || now < held_->ends_at_ns - kRenewBefore);
-  if (is_fine || (held_ && now < held_->ends_at_ns && now < next_try_ns_)) return *held_;
-  Result<S3Credentials> found = Find();
+  next_try_ns_ = now + kBetweenTries;
   if (found.ok()) {
     held_ = *found;
-    // Keys that are given out shortly before their end are not asked for at every request.
-    next_try_ns_ = now + kBetweenTries;
     return found;
   }
-  next_try_ns_ = now + kBetweenTries;
   if (!held_ || now >= held_->ends_at_ns) return found;
   LogWarn("s3-keys-not-renewed", {{"reason", found.error().message},
                                   {"end", UtcText(held_->ends_at_ns)}});
@@ -76,8 +91,9 @@ void S3KeyRing::Renew(const S3Credentials& old) {
   if (held_ && held_->key_id == old.key_id && held_->token == old.token) held_.reset();
 }
 
-Result<S3Credentials> S3KeyRing::Find() {
-  const KeyPlaces places{environment_, profile_, files_, transport_, clock_};
+Result<S3Credentials> S3KeyRing::Find(bool is_patient) {
+  const KeyPatience patience = is_patient ? KeyPatience() : kHasty;
+  const KeyPlaces places{environment_, profile_, files_, transport_, clock_, patience};
   if (&dialect_ == &kGoogleDialect) return FindGoogles(places);
   return FirstFound(
       places,

@@ -12,6 +12,7 @@
 //            kPeerLost, kTimeout: a service that gives keys cannot be reached.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,7 +40,7 @@ class S3KeyRing {
   void Renew(const S3Credentials& old);
 
  private:
-  Result<S3Credentials> Find();
+  Result<S3Credentials> Find(bool is_patient);
 
   const S3Dialect& dialect_;
   const Environment& environment_;
@@ -48,8 +49,10 @@ class S3KeyRing {
   Clock& clock_;
   HttpTransport& transport_;
   std::mutex mutex_;
-  std::optional<S3Credentials> held_;   // guarded by mutex_
-  int64_t next_try_ns_ = 0;             // guarded by mutex_; after a renewal that failed
+  std::condition_variable changed_;
+  std::optional<S3Credentials> held_;   // guarded by mutex_, and so is the rest
+  bool is_finding_ = false;             // somebody asks for keys, without the mutex
+  int64_t next_try_ns_ = 0;             // after a renewal, whatever came of it
 };
 
 // The keys of a JSON object as services and programs print it ("AccessKeyId", "SecretAccessKey",

@@ -14,37 +14,47 @@
 namespace keel {
 namespace {
 
-constexpr int kTries = 3;
 const Duration kPause = std::chrono::milliseconds(200);
-const Duration kServiceLimit = std::chrono::seconds(10);
 // On a machine that is no instance nobody may answer at all.
 const Duration kInstanceConnectLimit = std::chrono::seconds(1);
-const Duration kProgramLimit = std::chrono::seconds(60);
 constexpr uint64_t kTokenBytesMax = uint64_t{64} << 10;
 constexpr const char* kContainerHost = "http://169.254.170.2";
 constexpr const char* kInstanceHost = "http://169.254.169.254";
 constexpr const char* kGoogleMetadataHost = "metadata.google.internal";
 constexpr int64_t kTokenMaxS = 7 * 24 * 3600;
 
+// What came of a question that a machine without such a service cannot answer.
+struct Answered {
+  bool once_if_silent = false;
+  int status = 0;   // of the last answer; 0: there was none
+
+  bool is_busy() const { return status >= 500 || status == 429; }
+};
+
 // The body of the answer; an answer that is no 200 is refused without its body, which may hold
 // what was sent.
-Result<std::string> AskService(HttpTransport& transport, const TransportRequest& request,
-                               const std::string& what, int tries = kTries) {
+Result<std::string> AskService(const KeyPlaces& places, const TransportRequest& request,
+                               const std::string& what, Answered* answered = nullptr) {
   Error error;
-  for (int i = 0; i < tries; ++i) {
+  for (int i = 0; i < places.patience.tries; ++i) {
     if (i > 0) RealClock().SleepFor(kPause);
-    HttpOutcome outcome = transport.Ask(request);
+    HttpOutcome outcome = places.transport.Ask(request);
+    const bool is_there = outcome.end == HttpEnd::kAnswered;
+    if (answered != nullptr) answered->status = is_there ? outcome.answer.status : 0;
     if (outcome.end == HttpEnd::kAnswered && outcome.answer.status == 200) {
       return std::move(outcome.answer.body);
     }
     if (outcome.end != HttpEnd::kAnswered) {
       error = {outcome.end == HttpEnd::kTimedOut ? Code::kTimeout : Code::kPeerLost,
                what + ": " + outcome.words};
+      if (answered != nullptr && answered->once_if_silent) break;
       continue;
     }
     const int status = outcome.answer.status;
-    error = {Code::kInvalid, what + " answered with status " + std::to_string(status)};
-    if (status < 500 && status != 429) break;
+    const bool is_busy = status >= 500 || status == 429;
+    error = {is_busy ? Code::kPeerLost : Code::kInvalid,
+             what + " answered with status " + std::to_string(status)};
+    if (!is_busy) break;
   }
   return error;
 }
@@ -108,12 +118,12 @@ FoundKeys KeysOfWebIdentity(const KeyPlaces& places) {
                            "&WebIdentityToken=" + PercentEncoded(token);
   const std::string what = "STS at " + url + ", asked for the role " + role;
   KEEL_TRY_ASSIGN(const std::string body,
-                  AskService(places.transport,
+                  AskService(places,
                              {.method = "POST",
                               .url = url + "/",
                               .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
                               .body = BytesOf(form),
-                              .limit = kServiceLimit},
+                              .limit = places.patience.service_limit},
                              what));
   const Result<XmlElement> answer = ParseXml(body);
   const XmlElement* result =
@@ -148,7 +158,7 @@ FoundKeys KeysOfProfile(const KeyPlaces& places) {
     return std::optional<S3Credentials>();
   }
   const std::string what = "the credential_process of the profile " + Shown(profile.name);
-  const Result<std::string> output = OutputOfProgram(command, kProgramLimit);
+  const Result<std::string> output = OutputOfProgram(command, places.patience.program_limit);
   if (!output.ok()) return output.error().Doing("asking " + what);
   KEEL_TRY_ASSIGN(S3Credentials keys, KeysOfJson(*output, what));
   return std::optional(std::move(keys));
@@ -172,11 +182,11 @@ FoundKeys KeysOfContainer(const KeyPlaces& places) {
   if (!file.empty()) {
     KEEL_TRY_ASSIGN(token, TokenOfFile(places.files, file));
   }
-  TransportRequest request{.method = "GET", .url = url, .limit = kServiceLimit};
+  TransportRequest request{.method = "GET", .url = url, .limit = places.patience.service_limit};
   request.avoids_proxies = parts.scheme == "http";
   if (!token.empty()) request.headers = {{"Authorization", token}};
   const std::string what = "the container's credentials service at " + parts.host;
-  KEEL_TRY_ASSIGN(const std::string body, AskService(places.transport, request, what));
+  KEEL_TRY_ASSIGN(const std::string body, AskService(places, request, what));
   KEEL_TRY_ASSIGN(S3Credentials keys, KeysOfJson(body, what));
   return std::optional(std::move(keys));
 }
@@ -190,22 +200,26 @@ FoundKeys KeysOfInstance(const KeyPlaces& places) {
   while (host.ends_with('/')) host.pop_back();
   TransportRequest request{.method = "PUT",
                            .url = host + "/latest/api/token",
-                           .limit = kServiceLimit};
+                           .limit = places.patience.service_limit};
   request.connect_limit = kInstanceConnectLimit;
   request.avoids_proxies = true;
   request.headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}};
   const std::string what = "the instance's metadata service";
-  const Result<std::string> token = AskService(places.transport, request, what, 1);
+  Answered answered{.once_if_silent = true};
+  const Result<std::string> token = AskService(places, request, what, &answered);
+  if (answered.is_busy()) return token.error();
   if (!token.ok()) return std::optional<S3Credentials>();   // no instance of EC2
   request.method = "GET";
   request.headers = {{"X-aws-ec2-metadata-token", *token}};
   const std::string roles = host + "/latest/meta-data/iam/security-credentials/";
   request.url = roles;
-  const Result<std::string> role = AskService(places.transport, request, what);
+  answered = {};
+  const Result<std::string> role = AskService(places, request, what, &answered);
+  if (!role.ok() && answered.status != 404) return role.error();
   if (!role.ok() || Trim(*role).empty()) return std::optional<S3Credentials>();  // it has no role
   const std::string name(Trim(std::string_view(*role).substr(0, role->find('\n'))));
   request.url = roles + PercentEncoded(name);
-  KEEL_TRY_ASSIGN(const std::string body, AskService(places.transport, request, what));
+  KEEL_TRY_ASSIGN(const std::string body, AskService(places, request, what));
   KEEL_TRY_ASSIGN(S3Credentials keys, KeysOfJson(body, what + ", asked for the role " + name));
   return std::optional(std::move(keys));
 }
@@ -221,11 +235,11 @@ FoundKeys GoogleTokenOfMachine(const KeyPlaces& places) {
       .method = "GET",
       .url = "http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token",
       .headers = {{"Metadata-Flavor", "Google"}},
-      .limit = kServiceLimit};
+      .limit = places.patience.service_limit};
   request.connect_limit = kInstanceConnectLimit;
   request.avoids_proxies = true;
   const std::string what = "the metadata service at " + host;
-  const Result<std::string> body = AskService(places.transport, request, what);
+  const Result<std::string> body = AskService(places, request, what);
   // Where nobody answers to that name, this is no machine of Google's.
   if (!body.ok() && body.error().code == Code::kPeerLost) return std::optional<S3Credentials>();
   KEEL_TRY(body);

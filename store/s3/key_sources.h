@@ -11,12 +11,20 @@
 
 namespace keel {
 
+// How long and how often a place is asked.
+struct KeyPatience {
+  int tries = 3;
+  Duration service_limit = std::chrono::seconds(10);
+  Duration program_limit = std::chrono::seconds(60);
+};
+
 struct KeyPlaces {
   const Environment& environment;
   const AwsProfile& profile;
   Files& files;
   HttpTransport& transport;
   Clock& clock;
+  KeyPatience patience = {};
 };
 using FoundKeys = Result<std::optional<S3Credentials>>;
 

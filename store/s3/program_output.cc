@@ -20,6 +20,7 @@ namespace keel {
 namespace {
 
 constexpr size_t kBytesMax = size_t{1} << 20;
+constexpr Duration kLook = std::chrono::milliseconds(5);
 
 // The pid of `sh -c command`, whose output goes to `out`.
 Result<pid_t> Start(const std::string& command, const Fd& out) {
@@ -68,9 +69,18 @@ Result<std::string> OutputOfProgram(const std::string& command, Duration limit) 
     output.append(piece.data(), static_cast<size_t>(got));
   }
   const bool is_long = output.size() > kBytesMax;
-  if (!is_in_time || is_long) kill(-pid, SIGKILL);
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  // It may have closed its output, and live on.
+  bool has_ended = false;
+  while (is_in_time && !is_long && !has_ended) {
+    has_ended = waitpid(pid, &status, WNOHANG) != 0;
+    if (!has_ended) RealClock().SleepFor(kLook);
+    is_in_time = has_ended || RealClock().Monotonic() < end;
+  }
+  if (!has_ended) {
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
   }
   if (!is_in_time) {
     return Error{Code::kTimeout, "it did not end within " + DurationText(limit)};

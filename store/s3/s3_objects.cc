@@ -83,6 +83,7 @@ Result<ObjectListing> S3Objects::List(const std::string& prefix, Depth depth) {
   std::string next;
   do {
     S3Call call{.doing = "listing " + NameOf(prefix)};
+    call.first_limit = client_.options().beat_first_limit;
     call.query = {{"list-type", "2"}, {"prefix", prefix}, {"encoding-type", "url"},
                   {"max-keys", std::to_string(client_.options().page_keys)}};
     if (depth == Depth::kToSlash) call.query.emplace_back("delimiter", "/");
@@ -162,7 +163,7 @@ Status PutWhole(S3Client& client, const std::string& name, const std::string& ke
 Status S3Objects::Replace(const std::string& key, std::string_view bytes) {
   KEEL_TRY(CheckKey(name_, key));
   return PutWhole(client_, NameOf(key), key, BytesOf(bytes), CancelToken::Never(),
-                  client_.options().replace_first_limit);
+                  client_.options().beat_first_limit);
 }
 
 // Whether the object is there with just these bytes; kNotFound: it is not there.
@@ -240,8 +241,10 @@ Status S3Objects::RemoveSome(const std::vector<std::string>& keys) {
   if (keys.size() > 1) call.doing += " and " + std::to_string(keys.size() - 1) + " more";
   call.query = {{"delete", ""}};
   call.body = BytesOf(body);
-  // A store refuses this request without it.
-  call.headers = {{"Content-MD5", Md5Base64(call.body)}};
+  // A store refuses this request without one of them.
+  const std::string md5 = Md5Base64(call.body);
+  if (!md5.empty()) call.headers = {{"Content-MD5", md5}};
+  call.has_checksum = md5.empty();
   call.may_hide_error = true;
   call.flaw = FlawOf(ParseDeleteFailures);
   const S3Ending ending = client_.Send(call);

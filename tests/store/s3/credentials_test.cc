@@ -5,14 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
+#include "store/s3/program_output.h"
 #include "store/s3/s3_objects.h"
 #include "store/s3/times.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/store/s3/stub.h"
+#include "tests/support/file_text.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {
@@ -140,6 +145,25 @@ TEST_F(Keys, OfAnInstance) {
   EXPECT_EQ(stub_.requests()[0].method, "PUT");
 }
 
+// Many workers that begin at once may be too many for it.
+TEST_F(Keys, OfAnInstanceThatIsBusyAreAnErrorThatPasses) {
+  environment_.erase("AWS_EC2_METADATA_DISABLED");
+  environment_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = stub_.url();
+  const std::string roles = "/latest/meta-data/iam/security-credentials/";
+  stub_.Answer("/latest/api/token", {503, {}, ""});
+  EXPECT_EQ(Ring().Get().error().code, Code::kPeerLost);
+  EXPECT_EQ(Asked("/latest/api/token"), 3u);
+  stub_.Answer("/latest/api/token", {200, {}, "imds-token"});
+  stub_.Answer(roles, {503, {}, ""});
+  const Error busy = Ring().Get().error();
+  EXPECT_EQ(busy.code, Code::kPeerLost);
+  EXPECT_THAT(busy.message, HasSubstr("metadata service answered with status 503"));
+  stub_.Answer(roles, {404, {}, ""});
+  EXPECT_THAT(Ring().Get().error().message, HasSubstr("no AWS credentials were found"));
+  stub_.Answer("/latest/api/token", {404, {}, ""});
+  EXPECT_THAT(Ring().Get().error().message, HasSubstr("no AWS credentials were found"));
+}
+
 TEST_F(Keys, OfAWebIdentity) {
   ASSERT_OK(WriteDurably(files_, "token", "web-token"));
   environment_["AWS_WEB_IDENTITY_TOKEN_FILE"] = "token";
@@ -184,6 +208,40 @@ TEST_F(Keys, AreRenewedFiveMinutesBeforeTheirEnd) {
   EXPECT_EQ(Asked("/container"), asked);
   clock_.now_ns += 10 * 60 * kSecond;
   EXPECT_FALSE(ring.Get().ok());
+}
+
+TEST_F(Keys, ThatHaveNotEndedAreGivenWhileOthersAreFetched) {
+  const TempDir folder;
+  const auto keys = [](const std::string& id, const std::string& ends) {
+    return "echo '" + KeysJson(id, ends) + "'";
+  };
+  WriteFile(folder.File("program"),
+            "if [ -e again ]; then touch asked; while [ ! -e go ]; do sleep 0.01; done; " +
+                keys("SECOND", "2026-01-01T03:00:00Z") + "; else touch again; " +
+                keys("FIRST", "2026-01-01T01:00:00Z") + "; fi");
+  WriteConfig("[default]\ncredential_process = cd " + folder.path() + " && sh program\n");
+  S3KeyRing& ring = Ring();
+  EXPECT_EQ(ring.Get()->key_id, "FIRST");
+  clock_.now_ns += 57 * 60 * kSecond;
+  std::atomic<bool> has_ended{false};
+  std::thread renewing([&] {
+    EXPECT_OK(ring.Get());   // the new ones, unless the machine has no time for the program
+    has_ended = true;
+  });
+  while (!std::ifstream(folder.File("asked"))) RealClock().SleepFor(std::chrono::milliseconds(1));
+  EXPECT_EQ(ring.Get()->key_id, "FIRST");
+  EXPECT_TRUE(ring.can_renew());
+  EXPECT_FALSE(has_ended);
+  WriteFile(folder.File("go"), "");
+  renewing.join();
+}
+
+TEST_F(Keys, OfAProgramThatClosesItsOutputAreWaitedForNoLonger) {
+  const auto output =
+      OutputOfProgram("echo x; exec >&-; sleep 1000", std::chrono::milliseconds(50));
+  ASSERT_FALSE(output.ok());
+  EXPECT_EQ(output.error().code, Code::kTimeout);
+  EXPECT_EQ(OutputOfProgram("echo x; exec >&-; sleep 0.1", std::chrono::hours(1)).value(), "x\n");
 }
 
 TEST_F(Keys, AreAskedForByOneThread) {

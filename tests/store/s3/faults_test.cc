@@ -307,12 +307,25 @@ TEST_F(S3Faults, ABlackHoleIsLeftAtTheLimit) {
 TEST_F(S3Faults, ABeatIsTriedAgainLongBeforeItsHolderCountsAsGone) {
   S3Options options = Quick();
   options.limit = options.try_limit = std::chrono::hours(1);
-  options.replace_first_limit = std::chrono::milliseconds(100);
+  options.beat_first_limit = std::chrono::milliseconds(100);
   objects_ = Open(options);
   stub_.Fail({"PutObject", Kind::kBlackHole});
   ASSERT_OK(objects_->Replace("beat-1", "2"));
   EXPECT_EQ(stub_.Count("PutObject"), 2);
   EXPECT_EQ(Read("beat-1"), "2");
+}
+
+TEST_F(S3Faults, AndSoIsTheListOfTheBeat) {
+  S3Options options = Quick();
+  options.limit = options.try_limit = std::chrono::hours(1);
+  options.beat_first_limit = std::chrono::milliseconds(100);
+  objects_ = Open(options);
+  stub_.SetObject("a", "one");
+  stub_.Fail({"List", Kind::kBlackHole});
+  const auto listing = objects_->List("", Objects::Depth::kAll);
+  ASSERT_OK(listing);
+  EXPECT_EQ(listing->objects.size(), 1u);
+  EXPECT_EQ(stub_.Count("List"), 2);
 }
 
 TEST_F(S3Faults, AnUploadIsGivenUpThoughTheStoreSaysNothing) {
