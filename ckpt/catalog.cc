@@ -114,6 +114,7 @@ Result<Contents> LookInto(Files& files, const std::string& dir) {
         break;
       }
       case StepFile::Kind::kManifestTemp:
+      case StepFile::Kind::kPinTemp:
       case StepFile::Kind::kCommitLock:
       case StepFile::Kind::kForeign: break;
     }
@@ -241,6 +242,13 @@ Result<std::vector<StepEntry>> ListBucket(Files& files, const BucketPlace& place
   return steps;
 }
 
+// Where the listing does not tell what an entry is, and nobody can look now, it is no less a step.
+bool MayBeDirectory(Files& files, const std::string& root, const DirEntry& entry) {
+  if (entry.kind != FileKind::kOther) return entry.kind == FileKind::kDirectory;
+  const Result<FileInfo> info = files.Stat(JoinPath(root, entry.name));
+  return info.ok() ? info->kind == FileKind::kDirectory : info.error().code != Code::kNotFound;
+}
+
 // `is_stable` becomes false if a step has been removed since the listing: the newer step that
 // replaced it may have come since then, too.
 Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
@@ -250,7 +258,7 @@ Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
   KEEL_TRY_ASSIGN(const auto names, files.List(root));
   std::vector<StepEntry> steps;
   for (const DirEntry& name : names) {
-    if (name.kind != FileKind::kDirectory || !ParseStepDirName(name.name).has_value()) continue;
+    if (!ParseStepDirName(name.name).has_value() || !MayBeDirectory(files, root, name)) continue;
     auto entry = LookAtStep(files, JoinPath(root, name.name));
     if (entry.ok()) {
       steps.push_back(std::move(*entry));
@@ -373,7 +381,8 @@ std::optional<std::string> RootOfStep(Files& files, const std::string& text) {
   const auto manifest = files.Stat(JoinPath(text, kManifestName));
   const bool is_step = manifest.ok() || ParseStepDirName(BaseName(text)).has_value();
   if (info->kind != FileKind::kDirectory || !is_step) return std::nullopt;
-  return ParentDir(text);
+  const std::string last = BaseName(text);
+  return last == "." || last == ".." ? JoinPath(text, "..") : ParentDir(text);
 }
 
 bool IsRemoved(Files& files, const std::string& step_dir) {

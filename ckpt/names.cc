@@ -100,6 +100,7 @@ StepFile ParseStepFile(std::string_view name) {
   using Kind = StepFile::Kind;
   if (name == kManifestName) return {Kind::kManifest, {}};
   if (name == kPinName) return {Kind::kPin, {}};
+  if (name == kPinTempName) return {Kind::kPinTemp, {}};
   if (name == kCommitLockName) return {Kind::kCommitLock, {}};
   ShardName shard;
   shard.attempt = name.substr(0, kAttemptBytes);

@@ -4,6 +4,7 @@
 //                       0123456789abcdef-manifest.tmp              the manifest before its rename
 //                       manifest.json                              its presence is the commit
 //                       pinned                                     never deleted by retention
+//                       pinned.tmp                                 of a pin that was never made
 //                       commit.lock                                held during the commit
 //      job.lock                              held by the job that saves here
 //      job-12.lock                           held instead by one of epoch 12 that passes it over
@@ -24,7 +25,7 @@
 namespace keel {
 
 inline constexpr std::string_view kManifestName = "manifest.json";
-inline constexpr std::string_view kPinName = "pinned";
+inline constexpr std::string_view kPinName = "pinned", kPinTempName = "pinned.tmp";
 inline constexpr std::string_view kCommitLockName = "commit.lock";
 
 inline constexpr std::string_view kJobLockName = "job.lock";
@@ -60,7 +61,9 @@ std::string ManifestTempName(std::string_view attempt);
 
 // What a file in a step's directory is, judged by its name.
 struct StepFile {
-  enum class Kind { kManifest, kManifestTemp, kShard, kShardLock, kCommitLock, kPin, kForeign };
+  enum class Kind {
+    kManifest, kManifestTemp, kShard, kShardLock, kCommitLock, kPin, kPinTemp, kForeign
+  };
   Kind kind = Kind::kForeign;
   ShardName shard;  // of kShard and kShardLock; of kManifestTemp the attempt alone
 };

@@ -9,6 +9,7 @@
 
 #include "base/file_helpers.h"
 #include "base/object_files.h"
+#include "base/text.h"
 #include "base/upload_age.h"
 #include "ckpt/error_list.h"
 #include "ckpt/names.h"
@@ -120,6 +121,7 @@ Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
 struct Doomed {
   std::vector<std::string> keys;
   uint64_t bytes = 0;
+  std::string foreign;   // one that is not ours, and stays
 };
 
 Result<Doomed> FindDoomed(const BucketPlace& step, const StepEntry& judged, bool with_own) {
@@ -134,7 +136,13 @@ Result<Doomed> FindDoomed(const BucketPlace& step, const StepEntry& judged, bool
       });
   if (is_put_aside && !with_own) return doomed;
   for (const ObjectInfo& object : listing.objects) {
-    const StepFile file = ParseStepFile(object.key.substr(prefix.size()));
+    const std::string name = object.key.substr(prefix.size());
+    if (name.empty()) {   // what a console makes for a folder goes with the step
+      if (with_own) doomed.keys.push_back(object.key);
+      continue;
+    }
+    const StepFile file = ParseStepFile(name);
+    if (file.kind == Kind::kForeign) doomed.foreign = name;
     if (file.kind == Kind::kForeign || file.kind == Kind::kManifest || file.kind == Kind::kPin) {
       continue;
     }
@@ -157,7 +165,9 @@ Result<Removal> RemoveFromBucket(Files& files, const BucketPlace& step, const St
     KEEL_TRY(step.bucket->Remove({step.key + "/" + std::string(kManifestName)}));
   }
   if (!doomed.keys.empty()) KEEL_TRY(step.bucket->Remove(doomed.keys));
-  return Removal::kRemoved;
+  if (doomed.foreign.empty()) return Removal::kRemoved;
+  return Error{Code::kExists, "removing " + judged.dir + ": it holds " + Shown(doomed.foreign) +
+                                  ", which is no part of a checkpoint: move that away"};
 }
 
 Result<uint64_t> SweepInBucket(Files& files, const BucketPlace& step, const StepEntry& judged,

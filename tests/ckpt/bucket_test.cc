@@ -113,6 +113,22 @@ class InterposedObjects : public MemoryObjects {
   std::optional<Code> refusal_;
 };
 
+TEST_F(InABucket, WhatIsNotOursIsToldAndStaysAndAFoldersMarkGoes) {
+  ASSERT_OK(bucket_.Replace("run/step-000000100/notes.txt", "mine"));
+  const auto retained = ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1});
+  ASSERT_FALSE(retained.ok());
+  EXPECT_NE(retained.error().message.find("it holds 'notes.txt'"), std::string::npos)
+      << retained.error().message;
+  EXPECT_EQ(*ReadWhole(files_, "s3://bucket/run/step-000000100/notes.txt", 99), "mine");
+  ASSERT_OK(bucket_.Remove({"run/step-000000100/notes.txt"}));
+  ASSERT_OK(bucket_.Replace("run/step-000000050/", ""));
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  const auto left = ListSteps(files_, "s3://bucket/run");
+  ASSERT_OK(left);
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_EQ(left->front().step, 200u);
+}
+
 class SavedInABucket : public testing::Test {
  protected:
   Result<CommitReport> SaveStep(uint64_t step, uint64_t attempt) {

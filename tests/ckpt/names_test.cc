@@ -48,6 +48,7 @@ TEST(Names, FilesOfAStepReadBack) {
   EXPECT_EQ(ParseStepFile(ManifestTempName(shard.attempt)).kind, Kind::kManifestTemp);
   EXPECT_EQ(ParseStepFile(kManifestName).kind, Kind::kManifest);
   EXPECT_EQ(ParseStepFile(kPinName).kind, Kind::kPin);
+  EXPECT_EQ(ParseStepFile("pinned.tmp").kind, Kind::kPinTemp);
   EXPECT_EQ(ParseStepFile(kCommitLockName).kind, Kind::kCommitLock);
 }
 

@@ -70,8 +70,7 @@ class EpochRun {
     }
     // No worker leaves before all are known to have made the last step.
     parts_.At(Phase::kVoting);
-    VoteRecord record = Record({}, {});
-    KEEL_TRY(Vote(group_, record, Lanes()));
+    KEEL_TRY(Vote(group_, Record({}, {}), Lanes()));
     return Outcome(EpochEnd::kFinished);
   }
 
@@ -118,6 +117,7 @@ class EpochRun {
     VoteRecord record;
     record.step = static_cast<int64_t>(state_.step());
     record.stop = SaysStop(wishes);
+    record.leaving = wishes.stop;
     record.join_waiting = wishes.join;
     if (wishes.left) record.deadline_ms = *wishes.left / std::chrono::milliseconds(1);
     if (parts_.saves()) {

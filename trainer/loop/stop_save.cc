@@ -56,7 +56,7 @@ Result<std::string> WriteAndCommit(const EpochParts& parts) {
   }
   std::string mine;
   if (parts.group.rank() == 0) {
-    const Status committed = parts.saver().at_once().CommitShares();
+    const Status committed = parts.saver().at_once().CommitShares(parts.Waiting());
     if (!committed.ok()) mine = committed.error().message;
   }
   KEEL_TRY_ASSIGN(said, GatherTexts(parts.group, mine));
@@ -84,9 +84,15 @@ void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
             {"instead", finishes ? "finishing the save under way" : "leaving at once"}});
 }
 
+// Also whoever catches up, and says so later than it was told.
+bool AllLeave(const std::vector<VoteRecord>& records) {
+  return std::all_of(records.begin(), records.end(), [](const VoteRecord& record) {
+    return record.stop || record.leaving;
+  });
+}
+
 void TellUnsaved(const EpochParts& parts, const std::vector<VoteRecord>& records) {
-  const bool some_stay = std::any_of(records.begin(), records.end(),
-                                     [](const VoteRecord& record) { return !record.stop; });
+  const bool some_stay = !AllLeave(records);
   parts.saver().TellUnsaved(some_stay ? "the workers that stay go on with these steps"
                                       : "these steps are lost");
 }
@@ -99,7 +105,8 @@ Status FinishUnderWay(const EpochParts& parts) {
                   GatherTexts(parts.group, written.ok() ? "" : written.error().message));
   std::string why = FaultsIn(parts.group, said);
   if (why.empty()) {
-    const Status committed = parts.group.rank() == 0 ? parts.saver().beside().CommitShares() : Ok();
+    const Status committed =
+        parts.group.rank() == 0 ? parts.saver().beside().CommitShares(parts.Waiting()) : Ok();
     KEEL_TRY_ASSIGN(said, GatherTexts(parts.group, committed.ok() ? "" :
                                                                     committed.error().message));
     why = said[0];
@@ -154,14 +161,12 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   const StopDecision decision = DecideStopBy(records);
   if (decision.what != StopSave::kSave) TellItDoesNotFit(parts, decision);
   Status saved;
-  const bool all_stop = std::all_of(records.begin(), records.end(),
-                                    [](const VoteRecord& record) { return record.stop; });
   std::optional<TimePoint> deadline;
   if (decision.left) deadline = RealClock().Monotonic() + *decision.left;
   if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
   const bool is_here = decision.what == StopSave::kSave && saved.ok();
   // Where some stay, they train on, and copy it meanwhile.
-  if (is_here && all_stop) {
+  if (is_here && AllLeave(records)) {
     KEEL_TRY_ASSIGN(const std::string why,
                     AwaitMirror(parts, /*all=*/false, [&] { return deadline; }));
     if (!why.empty()) saved = NotSaved(parts.state.step(), why);

@@ -22,7 +22,7 @@ struct VoteRecord {
   bool save = false;          // wants a checkpoint
   SaveState saving = SaveState::kIdle;  // how far its save under way is
   bool join_waiting = false;  // somebody waits to join
-  bool leaving = false;       // will leave after this step
+  bool leaving = false;       // was told to stop, which it may say later
   std::optional<int64_t> deadline_ms = {};  // how long it has left
   std::optional<int64_t> save_ns = {};      // how long it takes to save its share, if known
   int64_t compute_ns = 0;              // forward and backward of its lanes

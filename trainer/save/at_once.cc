@@ -41,8 +41,8 @@ Status SaveAtOnce::WriteShare(const DiskWaiting& waiting) {
   return Ok();
 }
 
-Status SaveAtOnce::CommitShares() {
-  return tools_.committer.CommitNow(share_.step(), share_.TakeToCommit());
+Status SaveAtOnce::CommitShares(const DiskWaiting& waiting) {
+  return tools_.CommitNow(waiting, share_.step(), share_.TakeToCommit());
 }
 
 Status SaveAtOnce::Write(SavePlan plan, const DiskWaiting& waiting) {
@@ -88,7 +88,7 @@ Status SaveAtOnce::SaveAlone(const DiskWaiting& waiting) {
   if (IsCommitted()) return Ok();
   KEEL_TRY_ASSIGN(SavePlan plan, tools_.Plan(NewAttempt(random_), 0, 1));
   KEEL_TRY(Write(std::move(plan), waiting));
-  const Status committed = CommitShares();
+  const Status committed = CommitShares(waiting);
   // A parked worker without a turn of its own may have been faster.
   return committed.ok() || !IsCommitted() ? committed : Ok();
 }

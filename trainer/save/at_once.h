@@ -25,7 +25,7 @@ class SaveAtOnce {
 
   Status WriteShare(const DiskWaiting& waiting);
   // Rank 0, when all shares are known to be durable.
-  Status CommitShares();
+  Status CommitShares(const DiskWaiting& waiting);
   // All agreed that it cannot be committed.
   void DropShare() { share_.On(ShareEvent::kDrop); }
   void EndEpoch() { share_.On(ShareEvent::kLose); }

@@ -141,8 +141,8 @@ Status SaveBeside::FinishShare(const DiskWaiting& waiting) {
   return Ok();
 }
 
-Status SaveBeside::CommitShares() {
-  return tools_.committer.CommitNow(share_.step(), share_.TakeToCommit());
+Status SaveBeside::CommitShares(const DiskWaiting& waiting) {
+  return tools_.CommitNow(waiting, share_.step(), share_.TakeToCommit());
 }
 
 void SaveBeside::EndShare(const Status& committed) {

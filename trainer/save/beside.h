@@ -39,7 +39,7 @@ class SaveBeside {
   // The save under way, instead of a new one: waits until our share is durable.
   Status FinishShare(const DiskWaiting& waiting);
   // Rank 0, when all shares are known to be durable.
-  Status CommitShares();
+  Status CommitShares(const DiskWaiting& waiting);
   // What all agreed on then: rank 0 has committed it, or nobody shall.
   void EndShare(const Status& committed);
   // What is under way and not decided is given up, by all.

@@ -32,7 +32,7 @@ Checkpointer::Checkpointer(TrainState& state, CheckpointConfig config, Files& fi
 Checkpointer::~Checkpointer() {
   tools_.writer.StopMakingRoom();
   EndEpoch();
-  tools_.committer.Await();
+  (void)tools_.committer.Await();
 }
 
 void Checkpointer::BeginEpoch(const SavePlace& place) {
@@ -54,7 +54,9 @@ void Checkpointer::BeginEpoch(const SavePlace& place) {
 }
 
 void Checkpointer::BeginMirroring() {
-  if (mirrors() && tools_.place.rank == 0) tools_.mirror.Begin(tools_.place.epoch);
+  if (mirrors() && tools_.place.rank == 0) {
+    tools_.mirror.Begin(tools_.place.epoch, tools_.state.step());
+  }
 }
 
 void Checkpointer::LetGo() {
@@ -70,10 +72,10 @@ void Checkpointer::EndEpoch() {
 Status Checkpointer::SaveAlone(const DiskWaiting& waiting, std::optional<TimePoint> deadline) {
   if (!saves()) return Error{Code::kNotFound, "no directory to save in"};
   EndEpoch();
-  tools_.committer.Await();
+  (void)tools_.committer.Await();
   KEEL_TRY(at_once_.SaveAlone(waiting));
   if (!mirrors()) return Ok();
-  tools_.mirror.Begin(tools_.place.epoch);
+  tools_.mirror.Begin(tools_.place.epoch, tools_.state.step());
   MirrorWait wait = WaitForMirror(/*all=*/false);
   for (;;) {
     KEEL_TRY_ASSIGN(const bool is_there, wait.Await(kMirrorLook, deadline));

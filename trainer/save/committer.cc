@@ -13,18 +13,12 @@ Committer::Committer(Files& files, Clock& clock, const CheckpointConfig& config,
     : files_(files), clock_(clock), config_(config), fence_(fence), directory_(directory),
       mirror_(mirror), speed_(speed) {}
 
-void Committer::Begin(uint64_t step, std::unique_ptr<Save> save) {
+void Committer::Begin(uint64_t step, std::unique_ptr<Save> save, bool is_awaited) {
   step_ = step;
-  commit_ = std::async(std::launch::async, [this, step, save = std::move(save)]() mutable {
-    LetOthersFirst();
+  commit_ = std::async(std::launch::async, [=, this, save = std::move(save)]() mutable {
+    if (!is_awaited) LetOthersFirst();
     return Commit(step, std::move(save));
   });
-}
-
-Status Committer::CommitNow(uint64_t step, std::unique_ptr<Save> save) {
-  const Outcome outcome = Commit(step, std::move(save));
-  Tell(step, outcome);
-  return outcome.status;
 }
 
 bool Committer::AwaitDone(Duration limit) const {
@@ -32,11 +26,14 @@ bool Committer::AwaitDone(Duration limit) const {
 }
 
 void Committer::Collect() {
-  if (under_way() && AwaitDone(Duration(0))) Await();
+  if (under_way() && AwaitDone(Duration(0))) (void)Await();
 }
 
-void Committer::Await() {
-  if (under_way()) Tell(step_, commit_.get());
+Status Committer::Await() {
+  if (!under_way()) return Ok();
+  const Outcome outcome = commit_.get();
+  Tell(step_, outcome);
+  return outcome.status;
 }
 
 Committer::Outcome Committer::Commit(uint64_t step, std::unique_ptr<Save> save) const {
@@ -56,7 +53,7 @@ Committer::Outcome Committer::Commit(uint64_t step, std::unique_ptr<Save> save) 
   outcome.report = std::move(*report);
   save.reset();
   outcome.took = clock_.Monotonic() - begin;
-  mirror_.Wake();
+  mirror_.Wake(step);
   RetentionPolicy retention = config_.retention;
   retention.needed = mirror_.under_way();
   retention.made = step;

@@ -31,8 +31,8 @@ class Committer {
   Committer(Files& files, Clock& clock, const CheckpointConfig& config, const Fence& fence,
             HeldDirectory& directory, Mirror& mirror, SaveSpeed& speed);
 
-  void Begin(uint64_t step, std::unique_ptr<Save> save);
-  Status CommitNow(uint64_t step, std::unique_ptr<Save> save);
+  // `is_awaited`: nobody trains meanwhile.
+  void Begin(uint64_t step, std::unique_ptr<Save> save, bool is_awaited = false);
 
   bool under_way() const { return commit_.valid(); }
   uint64_t step() const { return step_; }
@@ -40,8 +40,8 @@ class Committer {
   bool AwaitDone(Duration limit) const;
   // Tells of a commit that has ended, if one has.
   void Collect();
-  // Waits for the commit under way, if there is one, and tells of it.
-  void Await();
+  // Waits for the commit under way, if there is one, and tells of it, and how it ended.
+  Status Await();
   // The newest step that was committed here since this was last asked.
   std::optional<uint64_t> TakeCommitted() { return std::exchange(committed_, std::nullopt); }
 

@@ -1,9 +1,24 @@
 // The table's rows, and how they are read.
 #include "trainer/save/keep_options.h"
 
+#include <cstdlib>
+#include <memory>
+
 #include "store/bucket_files.h"
 
 namespace keel {
+namespace {
+
+// One spelling of each place, as far as that can be known: what is not there yet may have several.
+std::string PlaceOf(std::string place) {
+  while (place.size() > 1 && place.ends_with('/')) place.pop_back();
+  if (IsBucketPath(place)) return place;
+  while (place.starts_with("./")) place.erase(0, 2);
+  const std::unique_ptr<char, void (*)(void*)> whole(realpath(place.c_str(), nullptr), std::free);
+  return whole == nullptr ? place : std::string(whole.get());
+}
+
+}  // namespace
 
 Status CheckIsNoForeignUrl(const std::string& option, const std::string& path) {
   if (path.find("://") == std::string::npos || IsBucketPath(path)) return Ok();
@@ -92,7 +107,7 @@ Result<KeepConfig> KeepConfigFrom(const Options& options) {
   if (!saves.mirror.empty() && saves.root.empty()) {
     return refuse("--checkpoint-mirror needs a --checkpoint-dir, whose checkpoints it copies");
   }
-  if (!saves.mirror.empty() && saves.mirror == saves.root) {
+  if (!saves.mirror.empty() && PlaceOf(saves.mirror) == PlaceOf(saves.root)) {
     return refuse("--checkpoint-mirror and --checkpoint-dir are the same place: a mirror is "
                   "another one");
   }

@@ -22,6 +22,7 @@
 #include "trainer/save/fence.h"
 #include "trainer/save/held_directory.h"
 #include "trainer/save/mirror_plan.h"
+#include "trainer/save/stated_job.h"
 #include "trainer/save/steps_in.h"
 
 namespace keel {
@@ -55,8 +56,11 @@ struct Mirror::Work {
   void NoteHold();
   Status CopyNext();
   Status Copy(const StepEntry& entry, const std::string& why);
+  // Leaves out what was passed over.
+  std::vector<StepEntry> ThatCount(std::vector<StepEntry> entries, std::optional<uint64_t> upto);
   // Forgets what is of another job; an error: that is the newest.
-  Status NoteThere(const std::vector<StepEntry>& here, const std::vector<StepEntry>& there);
+  Status NoteThere(const std::vector<StepEntry>& here, const std::vector<StepEntry>& there,
+                   std::optional<uint64_t> upto);
   Status CheckSameJob(const std::string& here, const std::string& there);
 
   Files& files;
@@ -74,15 +78,23 @@ struct Mirror::Work {
   std::optional<uint64_t> under_way;
   uint64_t bytes_copied = 0;             // of those that were copied
   std::optional<uint64_t> newest;
+  std::optional<uint64_t> made;          // what is newer does not count
   std::string id;                        // of the hold; empty: there is none
   bool is_awaited = false;               // somebody has waited for a step
   std::map<uint64_t, int> corrupt = {};  // how often a step was; by the thread alone
   std::string why_not;
 };
 
+std::vector<StepEntry> Mirror::Work::ThatCount(std::vector<StepEntry> entries,
+                                               std::optional<uint64_t> upto) {
+  std::erase_if(entries, [&](const StepEntry& entry) { return upto && entry.step > *upto; });
+  return entries;
+}
+
 // A mirror that is ahead of its directory may be so rightly, if that was lost.
 Status Mirror::Work::NoteThere(const std::vector<StepEntry>& here,
-                               const std::vector<StepEntry>& there) {
+                               const std::vector<StepEntry>& there,
+                               std::optional<uint64_t> upto) {
   const StepEntry* const newest_here = NewestIn(here);
   const StepEntry* const newest_there = NewestIn(there);
   Status same;
@@ -92,7 +104,7 @@ Status Mirror::Work::NoteThere(const std::vector<StepEntry>& here,
   }
   const std::lock_guard lock(mutex);
   newest.reset();
-  if (newest_there != nullptr && same.ok()) newest = newest_there->step;
+  if (same.ok()) newest = NewestStep(ThatCount(there, upto));
   changed.notify_all();
   return same;
 }
@@ -100,12 +112,10 @@ Status Mirror::Work::NoteThere(const std::vector<StepEntry>& here,
 Status Mirror::Work::CheckSameJob(const std::string& here, const std::string& there) {
   KEEL_TRY_ASSIGN(const Manifest ours, ReadManifest(files, here));
   KEEL_TRY_ASSIGN(const Manifest theirs, ReadManifest(files, there));
-  const auto fingerprint = [](const Manifest& manifest) {
-    const Metadata& metadata = manifest.description.metadata;
-    const auto found = metadata.find("fingerprint");
-    return found == metadata.end() ? MetadataValue(std::string()) : found->second;
-  };
-  if (fingerprint(ours) == fingerprint(theirs)) return Ok();
+  const Result<FingerprintCheck> check =
+      CompareFingerprints(FingerprintIn(ours.description.metadata),
+                          FingerprintIn(theirs.description.metadata));
+  if (check.ok() && check->never.empty() && check->inexact.empty()) return Ok();
   return Error{Code::kInvalid, there + " is newer, and of a job with other options or another "
                                        "model: give another --checkpoint-mirror, or move that "
                                        "one away"};
@@ -115,7 +125,9 @@ Status Mirror::Work::CheckSameJob(const std::string& here, const std::string& th
 Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
   const auto checkpoint = Checkpoint::Open(files, entry.dir);
   if (!checkpoint.ok()) {
-    return IsRemoved(files, entry.dir) ? Ok() : Status(checkpoint.error());
+    if (IsRemoved(files, entry.dir)) return Ok();
+    if (checkpoint.error().code == Code::kCorrupt) ++corrupt[entry.step];
+    return checkpoint.error();
   }
   LogDebug("mirror-begins", {{"step", entry.step}, {"to", places.to}, {"why", why}});
   const TimePoint begin = clock.Monotonic();
@@ -142,7 +154,12 @@ Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
                                   {"dir", copied->step_dir},
                                   {"bytes", copied->stored_bytes},
                                   {"took", DurationText(clock.Monotonic() - begin)}});
-  const auto retained = ApplyRetention(files, places.to, places.retention);
+  RetentionPolicy retention = places.retention;
+  {
+    const std::lock_guard lock(mutex);
+    retention.made = made;
+  }
+  const auto retained = ApplyRetention(files, places.to, retention);
   if (!retained.ok()) {
     LogWarn("retention-failed", {{"dir", places.to}, {"reason", retained.error().message}});
   }
@@ -175,13 +192,20 @@ void Mirror::Work::NoteHold() {
 }
 
 Status Mirror::Work::CopyNext() {
+  std::optional<uint64_t> upto;
+  {
+    const std::lock_guard lock(mutex);
+    upto = made;
+  }
   KEEL_TRY_ASSIGN(std::vector<StepEntry> here, StepsIn(files, places.from));
+  here = ThatCount(std::move(here), upto);
   std::erase_if(here, [this](const StepEntry& entry) {
     const auto found = corrupt.find(entry.step);
     return found != corrupt.end() && found->second >= kCorruptMax;
   });
-  KEEL_TRY_ASSIGN(const std::vector<StepEntry> there, StepsIn(files, places.to));
-  KEEL_TRY(NoteThere(here, there));
+  KEEL_TRY_ASSIGN(std::vector<StepEntry> there, StepsIn(files, places.to));
+  KEEL_TRY(NoteThere(here, there, upto));
+  there = ThatCount(std::move(there), upto);
   KEEL_TRY(TakeHold());
   const MirrorChoice choice = NextToMirror(here, there, places.retention);
   if (!choice.next && NewestStep(here) > NewestStep(there)) {
@@ -290,10 +314,14 @@ void Mirror::BeginEpoch(int64_t epoch) {
   if (work != nullptr) work->fence.BeginEpoch(epoch);
 }
 
-void Mirror::Begin(int64_t epoch) {
+void Mirror::Begin(int64_t epoch, std::optional<uint64_t> made) {
   if (!wanted()) return;
   const std::shared_ptr<Work> work = CurrentOrNew();
   work->fence.BeginEpoch(epoch);
+  {
+    const std::lock_guard lock(work->mutex);
+    work->made = made;
+  }
   if (std::exchange(is_running_, true)) return Wake();
   StartQuietThread("keel-mirror", [work] {
     Run(*work);
@@ -318,10 +346,11 @@ void Mirror::End() {
   work_ = nullptr;
 }
 
-void Mirror::Wake() {
+void Mirror::Wake(std::optional<uint64_t> made) {
   const std::shared_ptr<Work> work = Current();
   if (work == nullptr) return;
   const std::lock_guard lock(work->mutex);
+  if (work->made) work->made = std::max(*work->made, made.value_or(0));
   work->is_woken = true;
   work->is_all_there = false;
   work->changed.notify_all();

@@ -50,14 +50,16 @@ class Mirror {
   // By rank 0, as soon as it is in another epoch.
   void BeginEpoch(int64_t epoch);
   // By rank 0, in each of its epochs: copies from now on, beginning with what is there already.
-  void Begin(int64_t epoch);
+  // `made`: how far the job has got. What is newer, in either place, was passed over when it
+  // resumed, since it could not be read: that stays, and counts for nothing. Empty: nothing was.
+  void Begin(int64_t epoch, std::optional<uint64_t> made = {});
   // By whoever is not rank 0 any more. What is being copied is given up.
   void End();
-  // There is a new checkpoint.
-  void Wake();
+  // There is a new checkpoint, of step `made`.
+  void Wake(std::optional<uint64_t> made = {});
   // The step that is being copied, which must stay for that long.
   std::optional<uint64_t> under_way() const;
-  // The newest that is known to be there.
+  // The newest of the job's that is known to be there.
   std::optional<uint64_t> newest() const;
   // Of all copies so far, the one under way too, which falls back when it fails.
   uint64_t bytes_copied() const;

@@ -11,7 +11,7 @@ namespace keel {
 MirrorWait::MirrorWait(Mirror& mirror, Clock& clock, std::string from, uint64_t step, bool all)
     : mirror_(mirror), clock_(clock), from_(std::move(from)), step_(step), all_(all),
       begin_(clock.Monotonic()), patience_(begin_) {
-  mirror_.Wake();
+  mirror_.Wake(step);
 }
 
 Result<bool> MirrorWait::Await(Duration limit, std::optional<TimePoint> deadline) {

@@ -2,8 +2,6 @@
 #include "trainer/save/one_checkpoint.h"
 
 #include <algorithm>
-#include <initializer_list>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -13,7 +11,6 @@
 #include "ckpt/error_list.h"
 #include "ckpt/restore.h"
 #include "ckpt/verify.h"
-#include "trainer/numerics/fingerprint.h"
 #include "trainer/state/image.h"
 
 namespace keel {
@@ -21,22 +18,6 @@ namespace {
 
 // More threads would only wait for the disk.
 constexpr int kReadingThreadsMax = 8;
-
-bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// The fingerprint that a checkpoint states; older or foreign writers may not have stated all of it.
-std::string FingerprintIn(const Metadata& metadata) {
-  const std::string text = TextIn(metadata, "fingerprint");
-  if (!text.empty()) return text;
-  Fingerprint said;
-  for (const char* name : {"lanes", "lane_batch", "seed", "samples"}) {
-    const auto one = metadata.find(name);
-    if (one != metadata.end()) said.Add(name, MetadataText(one->second));
-  }
-  return said.Text();
-}
 
 void CompareTensors(const Layout& layout, const std::vector<TensorSpec>& ours, ErrorList* errors) {
   for (const TensorSpec& spec : ours) {
@@ -79,36 +60,6 @@ int ReadingThreads() {
 }
 
 }  // namespace
-
-Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std::string& theirs) {
-  const auto parse = [](const std::string& text) -> Result<Fingerprint> {
-    return text.empty() ? Fingerprint() : Fingerprint::Parse(text);
-  };
-  KEEL_TRY_ASSIGN(const Fingerprint our, parse(ours));
-  KEEL_TRY_ASSIGN(const Fingerprint their, parse(theirs));
-  Fingerprint parts[2][2];   // [never, inexact][ours, theirs]
-  const Fingerprint* const whole[2] = {&our, &their};
-  for (int side = 0; side < 2; ++side) {
-    for (const auto& [name, value] : whole[side]->fields()) {
-      // A job may be made longer.
-      if (name == "steps") continue;
-      // 0.1 did not tell it.
-      const bool may_lack = name.starts_with("--") || name == "decay";
-      if (may_lack && !whole[1 - side]->Has(name)) continue;
-      const bool never = IsOneOf(name, {"lanes", "lane_batch", "seed", "samples", "layout"});
-      parts[never ? 0 : 1][side].Add(name, value);
-    }
-  }
-  const FingerprintSides sides{"this job", "the checkpoint"};
-  return FingerprintCheck{Differences(parts[0][0], parts[0][1], sides),
-                          Differences(parts[1][0], parts[1][1], sides)};
-}
-
-std::string TextIn(const Metadata& metadata, const std::string& name) {
-  const auto held = metadata.find(name);
-  const auto* text = held == metadata.end() ? nullptr : std::get_if<std::string>(&held->second);
-  return text == nullptr ? std::string() : *text;
-}
 
 Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
                           const std::string& fingerprint, bool allow_inexact) {

@@ -12,21 +12,10 @@
 
 #include "ckpt/checkpoint.h"
 #include "ckpt/shard_writer.h"
+#include "trainer/save/stated_job.h"
 #include "trainer/state/train_state.h"
 
 namespace keel {
-
-// The differences between a checkpoint's fingerprint and ours. Those in `never` cannot be allowed.
-struct FingerprintCheck {
-  std::string never;     // model, lanes, batch, seed, dataset; empty: the same
-  // All else that bits depend on; empty: the same. CompareConfigs() reports an option that only one
-  // of the two knows.
-  std::string inexact;
-};
-Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std::string& theirs);
-
-// A text of a checkpoint's metadata; empty if it has none of that name.
-std::string TextIn(const Metadata& metadata, const std::string& name);
 
 // Whether the state can go on from it: true if the same bits will follow, false if they will not
 // and that is allowed; else an error.

@@ -121,4 +121,11 @@ Status SaveTools::AwaitWriter(const DiskWaiting& waiting, uint64_t step) {
   return AwaitDisk(waiting, step, [&](Duration limit) { return writer.AwaitDone(limit); });
 }
 
+Status SaveTools::CommitNow(const DiskWaiting& waiting, uint64_t step,
+                            std::unique_ptr<Save> save) {
+  committer.Begin(step, std::move(save), /*is_awaited=*/true);
+  KEEL_TRY(AwaitDisk(waiting, step, [&](Duration limit) { return committer.AwaitDone(limit); }));
+  return committer.Await();
+}
+
 }  // namespace keel

@@ -64,6 +64,8 @@ struct SaveTools {
   Status AwaitDisk(const DiskWaiting& waiting, uint64_t step,
                    const std::function<bool(Duration limit)>& is_done);
   Status AwaitWriter(const DiskWaiting& waiting, uint64_t step);
+  // Commits, and waits for the disk in the same way.
+  Status CommitNow(const DiskWaiting& waiting, uint64_t step, std::unique_ptr<Save> save);
 
  private:
   Metadata Describe() const;

@@ -20,6 +20,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/tasks.h"
 #include "trainer/save/checkpointer.h"
+#include "trainer/save/keep_options.h"
 #include "trainer/save/one_checkpoint.h"
 #include "trainer/save/resume.h"
 #include "trainer/state/image.h"
@@ -540,6 +541,28 @@ TEST(Fingerprints, AnOptionThatOneOfThemDoesNotKnowIsNoDifference) {
                        CompareFingerprints("decay=all", "decay=matrices"));
   EXPECT_EQ(rule.inexact, "decay is all in this job and matrices in the checkpoint");
   EXPECT_EQ(other.never, "");
+}
+
+TEST(MirrorPlace, IsAnotherOneHoweverItIsSpelled) {
+  OptionTable table("train", "Trains.");
+  AddKeepOptions(table);
+  const auto status = [&](const std::string& from, const std::string& to) -> Status {
+    const Result<Options> options = ParseOptions(
+        table, {{"--checkpoint-dir=" + from, "--checkpoint-mirror=" + to}, {}, {}});
+    if (!options.ok()) return options.error();
+    const Result<KeepConfig> config = KeepConfigFrom(*options);
+    return config.ok() ? Ok() : Status(config.error());
+  };
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"runs/a", "runs/a"}, {"runs/a", "./runs/a/"}, {"/tmp/../tmp//", "/tmp"},
+           {"s3://b/run", "s3://b/run/"}}) {
+    const Status same = status(from, to);
+    ASSERT_FALSE(same.ok()) << from << " " << to;
+    EXPECT_THAT(same.error().message, HasSubstr("the same place")) << from << " " << to;
+  }
+  EXPECT_OK(status("runs/a", "runs/ab"));
+  EXPECT_OK(status("s3://b/run", "s3://b/run2"));
+  EXPECT_OK(status("/", "/a"));
 }
 
 }  // namespace

@@ -240,6 +240,61 @@ TEST_F(MirrorTest, WhatIsOfAnotherJobDoesNotCount) {
   EXPECT_THAT(mirror->why_not(), HasSubstr("/there/step-000000090 is newer, and of a job with"));
 }
 
+// A job may be made longer, and its fingerprint tells how long it is.
+TEST_F(MirrorTest, WhatAShorterFormOfTheJobLeftThereIsItsOwn) {
+  const auto save = [this](const std::string& root, uint64_t step, const std::string& fingerprint) {
+    MemorySource source(state_.Spans());
+    SavePlan plan = PlanOf(state_, root, step, step, 4096);
+    plan.description.metadata["fingerprint"] = fingerprint;
+    ASSERT_OK(SaveCheckpoint(files_, plan, source, {}, 0));
+  };
+  save("/here", 10, "lanes=2 steps=90");
+  save("/there", 20, "lanes=2 steps=50");
+  const auto mirror = MirrorOf("j", {.keep_every = 10});
+  mirror->Begin(1);
+  ASSERT_TRUE(mirror->AwaitMirrored(20, kLong, /*all=*/true)) << mirror->why_not();
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(10, 20));
+}
+
+// It could not be read, so the job resumed from an older one, and makes those steps once more.
+TEST_F(MirrorTest, WhatThisJobPassedOverCountsForNothing) {
+  for (const uint64_t step : {10, 30}) Save(step);
+  const auto before = MirrorOf("j", {.keep_every = 10});
+  before->Begin(1);
+  ASSERT_TRUE(before->AwaitMirrored(30, kLong, /*all=*/true)) << before->why_not();
+  before->End();
+  Save(40);
+  const auto mirror = MirrorOf("j", {.keep_last = 1});
+  mirror->Begin(1, 10);
+  ASSERT_TRUE(mirror->AwaitMirrored(10, kLong, /*all=*/true)) << mirror->why_not();
+  EXPECT_EQ(mirror->newest(), 10u);
+  EXPECT_FALSE(mirror->AwaitMirrored(20, Duration(0)));
+  Save(20);
+  mirror->Wake(20);
+  ASSERT_TRUE(mirror->AwaitMirrored(20, kLong, /*all=*/true)) << mirror->why_not();
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(20, 30)) << "what is newer stays there";
+  mirror->Wake(40);   // by now it is the job's own
+  EXPECT_TRUE(mirror->AwaitMirrored(40, kLong)) << mirror->why_not();
+}
+
+// By its frames or by its description: others that are kept for ever follow it.
+TEST_F(MirrorTest, ADamagedStepHereKeepsNoOtherFromThere) {
+  for (const uint64_t step : {10, 20, 30}) Save(step);
+  const std::string step = "/here/step-000000020/";
+  ASSERT_OK_AND_ASSIGN(const auto entries, files_.List(step));
+  for (const DirEntry& entry : entries) {
+    if (entry.name == "manifest.json") continue;
+    ASSERT_OK_AND_ASSIGN(std::string bytes, ReadWhole(files_, step + entry.name, 1 << 24));
+    for (size_t at = bytes.size() - 400; at < bytes.size(); ++at) bytes[at] ^= 1;
+    ASSERT_OK(WriteDurably(files_, step + entry.name, bytes));
+  }
+  ASSERT_FALSE(Checkpoint::Open(files_, "/here/step-000000020").ok());
+  const auto mirror = MirrorOf("j", {.keep_every = 10});
+  mirror->Begin(1);
+  ASSERT_TRUE(mirror->AwaitMirrored(30, kLong, /*all=*/true)) << mirror->why_not();
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(10, 30));
+}
+
 TEST_F(MirrorTest, ADamagedStepThereIsNamed) {
   Save(10);
   ASSERT_OK(MakeDirs(files_, "/there/step-000000010"));
