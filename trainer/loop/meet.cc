@@ -393,6 +393,8 @@ class Meeting {
       const bool has_made_steps = part == Part::kReady || part == Part::kApplies;
       if (has_made_steps && may_differ && rank != plan.source) continue;
       if (has_made_steps) held.Add(rank, digest);
+      // It may have parts of the states of several.
+      if (may_differ) continue;
       if (part == Part::kReceives || part == Part::kCatchesUp) held.AddReceived(rank, digest);
     }
     Status judged = held.JudgeAndPart(group_, state_.step());

@@ -103,6 +103,13 @@ bool IsProved(const std::vector<MemberReport>& reports, const ReformPlan& plan) 
   return plan.alike;
 }
 
+// Other kernels may build another model of the same seed. Nothing is lost yet.
+void LetOneBegin(ReformPlan* plan) {
+  for (size_t rank = 0; rank < plan->parts.size(); ++rank) {
+    if (static_cast<int>(rank) != plan->source) plan->parts[rank] = Part::kReceives;
+  }
+}
+
 // Who catches up computes no lanes meanwhile, so this is for few among many. Where nobody has made
 // a step with the others yet, all wait for the first one anyway.
 bool MayCatchUp(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
@@ -255,6 +262,7 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
   plan.source = static_cast<int>(first - plan.parts.begin());
   KEEL_TRY(CheckTrails(reports, plan));
+  if (plan.step == 0 && !plan.alike) LetOneBegin(&plan);
   const bool any_never = std::any_of(reports.begin(), reports.end(), [](const auto& report) {
     return report.recheck_every == 0;
   });

@@ -79,6 +79,19 @@ TEST(Reform, AJobBeginsWithWhatItsProgramsBuilt) {
   EXPECT_THAT(plan->parts, ElementsAre(Part::kReady, Part::kReady));
 }
 
+// A model is computed from the seed, too, and other kernels may come to other bits.
+TEST(Reform, WhereKernelsDifferAllBeginWithWhatOneBuilt) {
+  MemberReport ours = At(-1), theirs = At(-1);
+  ours.fingerprint = "cpu=AVX2";
+  theirs.fingerprint = "cpu=DEFAULT";
+  const auto plan = PlanReform({ours, theirs, theirs});
+  EXPECT_THAT(plan->parts, ElementsAre(Part::kReady, Part::kReceives, Part::kReceives));
+  EXPECT_THAT(PlanReform({ours, ours})->parts, ElementsAre(Part::kReady, Part::kReady));
+  // What somebody has trained is not given up for that.
+  ours.step = theirs.step = 5;
+  EXPECT_THAT(PlanReform({ours, theirs})->parts, ElementsAre(Part::kReady, Part::kReady));
+}
+
 TEST(Reform, ANewcomerReceivesFromThoseWhoAreFurthest) {
   const auto plan = PlanReform({At(-1), At(5), At(5)});
   ASSERT_TRUE(plan.ok());
