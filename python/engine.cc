@@ -329,6 +329,7 @@ class Engine : public torch::CustomClassHolder {
   }
 
   Task Next(int64_t limit_ms) {
+    if (answer_) Check(Begun().Answer(*std::exchange(answer_, std::nullopt)));
     const std::optional<ScriptTask> task =
         Checked(Begun().Next(std::chrono::milliseconds(limit_ms)));
     using Kind = ScriptTask::Kind;
@@ -338,10 +339,10 @@ class Engine : public torch::CustomClassHolder {
   }
   void LeaveOut() { Begun().LeaveOut(); }
 
+  // Heard with the next Next(): after a lane's backward the loop's body goes on until then.
   void Answer(double number, const std::string& error) {
-    // After a lane's backward the loop's body goes on, until it asks for the next task.
     stray_->Forbid(is_backward_);
-    Check(Begun().Answer({number, error}));
+    answer_ = ScriptAnswer{number, error};
   }
   void Fail(const std::string& why) { Begun().Fail(why); }
   bool Ended() { return Begun().ended(); }
@@ -379,6 +380,7 @@ class Engine : public torch::CustomClassHolder {
   std::unique_ptr<TrainRun> run_;
   ScriptProgram program_;
   std::unique_ptr<StrayGradients> stray_;
+  std::optional<ScriptAnswer> answer_;   // what the driver has not heard yet
   bool is_backward_ = false;   // the last task was a lane's backward
   std::unique_ptr<Driver> driver_;
 };

@@ -85,7 +85,7 @@ class Engine:
                                                      words)
         self.config = json.loads(self._engine.config())
         self.settings = json.loads(self._engine.settings())
-        self._answer = None
+        self._owes_answer = False
 
     def set_model(self, parameters, buffers, frozen):
         """Each a list of (name, tensor)."""
@@ -110,9 +110,7 @@ class Engine:
         self._engine.begin(wants_steps, wants_evaluations)
 
     def next(self, limit_ms):
-        if self._answer is not None:
-            answer, self._answer = self._answer, None
-            self._engine.answer(*answer)
+        self._owes_answer = False
         kind, batch, seed, number, is_replaced, wanted, dropped, report = \
             self._engine.next(limit_ms)
         return Task(kind, batch & _MASK, seed & _MASK, number, is_replaced,
@@ -125,12 +123,13 @@ class Engine:
         self._engine.leave_out()
 
     def answer(self, number=0.0, error=""):
-        """Told when the script asks for what is next. Until then what it does changes no bit: the
+        """Heard when the script asks for what is next. Until then what it does changes no bit: the
         engine puts buffers back and seeds generators for the next lane once it has the answer."""
-        self._answer = (float(number), error)
+        self._engine.answer(float(number), error)
+        self._owes_answer = True
 
     def owes_answer(self):
-        return self._answer is not None
+        return self._owes_answer
 
     def fail(self, why):
         self._engine.fail(why)
