@@ -27,9 +27,10 @@ def read(path):
         for line in file:
             try:
                 entry = json.loads(line)
-                if entry["event"] == "step":
+                # A loss that is no number is null.
+                if entry["event"] == "step" and entry["loss"] is not None:
                     steps[entry["step"]] = entry
-                elif entry["event"] == "evaluation":
+                elif entry["event"] == "evaluation" and entry["value"] is not None:
                     validation[entry["step"]] = entry["value"]
             except (ValueError, KeyError, TypeError):
                 continue

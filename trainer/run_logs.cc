@@ -64,6 +64,17 @@ void AddLogOptions(OptionTable& table) {
                            "Show a progress line on stderr; auto: if it is a terminal"));
 }
 
+Status CheckLogOptions(const Options& options) {
+  for (const char* name : {"log-jsonl", "tensorboard"}) {
+    const std::string place = options.Text(name);
+    if (place.find("://") == std::string::npos) continue;
+    return Error{Code::kInvalid, std::string("--") + name + " " + place +
+                                     " is no file here: logs are written to this machine's disk, "
+                                     "or to one that it has mounted"};
+  }
+  return Ok();
+}
+
 void LogRun(const Options& options, const TrainConfig& config, TrainProgram& program) {
   const auto logs = std::make_shared<Logs>();
   logs->log = std::make_unique<TrainLog>(ConfigOf(options, config), logs->files, RealClock());

@@ -12,6 +12,8 @@ namespace keel {
 
 // --log-every, --log-jsonl, --tensorboard, --progress
 void AddLogOptions(OptionTable& table);
+// kInvalid: a place that they cannot be written to.
+Status CheckLogOptions(const Options& options);
 
 // Lets `program` log as the options say. The log lives as long as the program does.
 void LogRun(const Options& options, const TrainConfig& config, TrainProgram& program);

@@ -166,6 +166,7 @@ Result<TrainRunOptions> ReadTrainOptions(const Options& options, const TrainOpti
   TrainRunOptions read;
   KEEL_TRY_ASSIGN(read.config, ConfigFrom(options, defaults));
   KEEL_TRY_ASSIGN(read.keep, KeepConfigFrom(options));
+  KEEL_TRY(CheckLogOptions(options));
   read.keep.resume.config = RunConfigOf(options, declared.own_from);
   read.keep.checkpoint.config = SavedOf(read.keep.resume.config);
   return read;

@@ -138,7 +138,7 @@ class Job:
             raise RuntimeError("job.backward(loss) was not called for the last batch; call it once "
                                "for each batch that the job gives")
         if self._engine.owes_answer():   # else the engine may have changed them
-            self._program.untouched.check()
+            self._program.check_behind_backward()
         task = self._task()
         while task.kind != _engine.LANE:
             if task.kind == _engine.END:
@@ -180,6 +180,7 @@ class Job:
             self._kept_task = task
         else:
             self._engine.answer()
+            self._program.note_gradients()
 
     def _is_in_lane(self):
         """Whether a batch was given whose backward is yet to come."""
@@ -276,6 +277,7 @@ class _Program:
         self.before_apply = before_apply
         self.schedulers = list(schedulers)
         self.is_applying = self.is_called = self.has_ended = False
+        self.gradients = []
         self.seed, self.applied = job.config["seed"], 0
         self.trained = [one for one in model.parameters() if one.requires_grad]
         self.untouched = _untouched.Untouched(model.parameters())
@@ -335,6 +337,19 @@ class _Program:
             raise RuntimeError("the optimizer's rate was changed in the loop; give the job the "
                                "scheduler (job.prepare(schedulers=...)), or change the rate in "
                                "before_apply, which every worker runs once a step")
+
+    def note_gradients(self):
+        """A backward has ended. (Their versions may rise yet: others' are being added.)"""
+        self.gradients = [one.grad for one in self.trained]
+
+    def check_behind_backward(self):
+        """The loop's body has ended, and the engine has not gone on yet."""
+        self.untouched.check()
+        if any(one.grad is not was for one, was in zip(self.trained, self.gradients)):
+            raise RuntimeError("gradients were removed or replaced behind job.backward(), where "
+                               "they are being added up; leave zero_grad() out of the loop, and do "
+                               "the rest in before_apply, which is called when they are complete")
+        self.gradients = []
 
     def _rates(self):
         return [float(group["lr"]) for group in self.optimizer.param_groups]
@@ -447,7 +462,7 @@ class _Program:
         if self.before_apply is not None:
             self.before_apply()
         self.applied += 1   # the schedules count this step
-        rate = self.optimizer.param_groups[0]["lr"]
+        rate = float(self.optimizer.param_groups[0]["lr"])   # a schedule writes into a tensor
         self.is_applying = True
         try:
             self.engine.leave_out()

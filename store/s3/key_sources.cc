@@ -26,9 +26,8 @@ constexpr int64_t kTokenMaxS = 7 * 24 * 3600;
 // What came of a question that a machine without such a service cannot answer.
 struct Answered {
   bool once_if_silent = false;
-  int status = 0;   // of the last answer; 0: there was none
-
-  bool is_busy() const { return status >= 500 || status == 429; }
+  bool is_there = false;   // it has answered at least once
+  int status = 0;          // of the last answer; 0: there was none
 };
 
 // The body of the answer; an answer that is no 200 is refused without its body, which may hold
@@ -41,13 +40,14 @@ Result<std::string> AskService(const KeyPlaces& places, const TransportRequest& 
     HttpOutcome outcome = places.transport.Ask(request);
     const bool is_there = outcome.end == HttpEnd::kAnswered;
     if (answered != nullptr) answered->status = is_there ? outcome.answer.status : 0;
+    if (answered != nullptr) answered->is_there |= is_there;
     if (outcome.end == HttpEnd::kAnswered && outcome.answer.status == 200) {
       return std::move(outcome.answer.body);
     }
     if (outcome.end != HttpEnd::kAnswered) {
       error = {outcome.end == HttpEnd::kTimedOut ? Code::kTimeout : Code::kPeerLost,
                what + ": " + outcome.words};
-      if (answered != nullptr && answered->once_if_silent) break;
+      if (answered != nullptr && answered->once_if_silent && !answered->is_there) break;
       continue;
     }
     const int status = outcome.answer.status;
@@ -207,7 +207,8 @@ FoundKeys KeysOfInstance(const KeyPlaces& places) {
   const std::string what = "the instance's metadata service";
   Answered answered{.once_if_silent = true};
   const Result<std::string> token = AskService(places, request, what, &answered);
-  if (answered.is_busy()) return token.error();
+  const bool is_refused = !token.ok() && token.error().code == Code::kInvalid;
+  if (!token.ok() && answered.is_there && !is_refused) return token.error();   // it is busy
   if (!token.ok()) return std::optional<S3Credentials>();   // no instance of EC2
   request.method = "GET";
   request.headers = {{"X-aws-ec2-metadata-token", *token}};
@@ -239,9 +240,11 @@ FoundKeys GoogleTokenOfMachine(const KeyPlaces& places) {
   request.connect_limit = kInstanceConnectLimit;
   request.avoids_proxies = true;
   const std::string what = "the metadata service at " + host;
-  const Result<std::string> body = AskService(places, request, what);
+  Answered answered;
+  const Result<std::string> body = AskService(places, request, what, &answered);
   // Where nobody answers to that name, this is no machine of Google's.
-  if (!body.ok() && body.error().code == Code::kPeerLost) return std::optional<S3Credentials>();
+  const bool is_nobody = !body.ok() && body.error().code == Code::kPeerLost;
+  if (is_nobody && !answered.is_there) return std::optional<S3Credentials>();
   KEEL_TRY(body);
   const Result<Json> json = ParseJson(*body);
   const auto token = json.ok() ? FieldOr<std::string>(*json, "access_token", "") : json.error();

@@ -112,6 +112,9 @@ TEST_F(KeelData, APictureThatIsNoneIsRefusedByName) {
   EXPECT_EQ(ran.exit_code, 3);
   EXPECT_THAT(ran.out, HasSubstr("b.pgm: no picture that this program reads"));
   EXPECT_THAT(ran.out, HasSubstr("it ends after 5 of 16 values"));
+  const Ran dim = RunKeel("records " + out_ + " " + Write("a/dim.pgm", "P5 1 1 15 x"));
+  EXPECT_EQ(dim.exit_code, 3);
+  EXPECT_THAT(dim.out, HasSubstr("its largest value is 15, not 255"));
 }
 
 TEST_F(KeelData, AChangedBitIsFoundByVerify) {

@@ -310,6 +310,9 @@ TEST_F(LogStoryOf, WhatLiesInTwoFilesIsToldOnce) {
   EXPECT_FALSE(story.Tells(
       Entry(1, R"({"event":"step","step":20,"loss":2.5,"wall_ns":1795915947949000000})")));
   EXPECT_TRUE(story.Tells(Entry(2, step)));   // the worker itself has made it twice
+  EXPECT_TRUE(story.Tells(Entry(2, kTime + " info summary steps=20 samples_per_s=7.1")));
+  EXPECT_FALSE(story.Tells(Entry(
+      1, R"({"event":"summary","steps":20,"samples_per_s":7.13,"wall_ns":1795915947949000000})")));
 }
 
 TEST_F(LogStoryOf, ACopyIsToldWhereItsWorkersFileIsNot) {

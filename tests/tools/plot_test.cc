@@ -158,6 +158,18 @@ TEST(PlotRun, TellsWhatCountsFromWhatWasLost) {
   EXPECT_THAT(run.part_names, ElementsAre("data", "forward"));
 }
 
+// A job that was started again may evaluate before its next step is logged.
+TEST(PlotRun, AnEvaluationThatWasMadeOnceMoreCountsOnce) {
+  const auto evaluation = [](int step, const std::string& value) {
+    return "{\"event\":\"evaluation\",\"step\":" + std::to_string(step) + ",\"value\":" + value +
+           "}";
+  };
+  const PlotRun run = RunOf({StepLine(20, "2", 0), evaluation(25, "5"), evaluation(28, "4"),
+                             evaluation(25, "6"), evaluation(28, "3"), StepLine(30, "1", 9)});
+  EXPECT_THAT(Heights(run.evaluation.kept), ElementsAre(6, 3));
+  EXPECT_THAT(Heights(run.evaluation.redone), ElementsAre(5, 4));
+}
+
 TEST(PlotRun, ALossThatIsNoNumberIsNotDrawnAsOne) {
   const PlotRun run = RunOf({StepLine(1, "3", 0), StepLine(2, "null", 1), StepLine(3, "1", 2)});
   EXPECT_THAT(Heights(run.loss.kept), ElementsAre(3, 1));

@@ -39,11 +39,13 @@ std::vector<int> LocalRanksOf(const std::string& copy_of) {
 
 // What two entries have in common that a training program writes at once; empty: it writes one.
 std::string WrittenTwice(const LogWords& words) {
-  if (words.event != "step" && words.event != "evaluation") return "";
+  const bool is_summary = words.event == "summary" && words.fields.contains("steps");
+  if (words.event != "step" && words.event != "evaluation" && !is_summary) return "";
   const auto member = [&](const char* name) {
     return words.fields.contains(name) ? DumpJson(words.fields[name]) : std::string();
   };
-  return words.event + " " + member("step") + " " + member("loss") + member("value");
+  return words.event + " " + member(is_summary ? "steps" : "step") + " " + member("loss") +
+         member("value");
 }
 
 }  // namespace

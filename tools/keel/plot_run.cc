@@ -98,6 +98,9 @@ void PlotRun::Add(const LogWords& words) {
     const auto step = NumberIn(words, "step");
     const auto value = NumberIn(words, "value");
     if (!step || !value) return;
+    // Also where no step was logged between the two.
+    if (*step <= evaluated_) evaluation.kept.MoveFrom(*step, &evaluation.redone);
+    evaluated_ = *step;
     PlotPoint point = PointAt(*step, words);
     point.y = *value;
     evaluation.kept.Add(point);

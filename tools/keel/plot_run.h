@@ -75,6 +75,7 @@ class PlotRun {
   std::optional<int64_t> begun_;   // nanoseconds
   int64_t last_nanos_ = 0;
   double furthest_ = -1;           // step
+  double evaluated_ = -1;          // step
 };
 
 }  // namespace keel

@@ -47,7 +47,11 @@ Result<Picture> ParsePnm(std::string_view file) {
   picture.channels = magic == "P6" ? 3 : 1;
   KEEL_TRY_ASSIGN(picture.width, NextNumber(&left, "width", kSideMax));
   KEEL_TRY_ASSIGN(picture.height, NextNumber(&left, "height", kSideMax));
-  KEEL_TRY(NextNumber(&left, "largest value", 255));
+  // Others would have to be scaled: a byte of 255 is white to whoever reads the records.
+  KEEL_TRY_ASSIGN(const int64_t largest, NextNumber(&left, "largest value", 255));
+  if (largest != 255) {
+    return NoPicture("its largest value is " + std::to_string(largest) + ", not 255");
+  }
   if (!left.empty()) left.remove_prefix(1);   // the one blank
   const auto pixels = static_cast<size_t>(picture.width * picture.height);
   const auto channels = static_cast<size_t>(picture.channels);

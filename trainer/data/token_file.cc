@@ -19,22 +19,24 @@ constexpr uint64_t kMostTokens = uint64_t{1} << 60;
 
 uint64_t TokensOf(uint32_t token_bytes) { return uint64_t{1} << (8 * token_bytes); }
 
+Error NoSense(const std::string& what) { return {Code::kInvalid, what}; }
+
 // Checks what a header says; its digest is checked elsewhere.
 Status CheckSense(const TokenHeader& header, uint64_t file_bytes) {
   const uint32_t bytes = header.token_bytes;
   if (bytes != 1 && bytes != 2 && bytes != 4) {
-    return DamagedData("tokens of " + std::to_string(bytes) + " bytes; there are 1, 2 and 4");
+    return NoSense("tokens of " + std::to_string(bytes) + " bytes; there are 1, 2 and 4");
   }
   if (header.vocabulary > TokensOf(bytes)) {
-    return DamagedData("a vocabulary of " + std::to_string(header.vocabulary) + " in tokens of " +
+    return NoSense("a vocabulary of " + std::to_string(header.vocabulary) + " in tokens of " +
                    std::to_string(bytes) + " bytes");
   }
   if (!header.alphabet.empty() && header.alphabet.size() != header.vocabulary) {
-    return DamagedData("an alphabet of " + std::to_string(header.alphabet.size()) +
+    return NoSense("an alphabet of " + std::to_string(header.alphabet.size()) +
                    " bytes for a vocabulary of " + std::to_string(header.vocabulary));
   }
   if (header.count > kMostTokens || header.FileBytes() != file_bytes) {
-    return DamagedData(std::to_string(header.count) + " tokens of " + std::to_string(bytes) +
+    return NoSense(std::to_string(header.count) + " tokens of " + std::to_string(bytes) +
                    " bytes in a file of " + std::to_string(file_bytes) +
                    "; was it cut short or copied in part?");
   }
@@ -89,7 +91,8 @@ Result<TokenHeader> ParseTokenHeader(std::span<const std::byte> file, uint64_t f
   }
   const auto* const alphabet = reinterpret_cast<const char*>(whole.data()) + kFormat.fixed_bytes;
   header.alphabet.assign(alphabet, alphabet_bytes);
-  KEEL_TRY(CheckSense(header, file_bytes));
+  const Status sense = CheckSense(header, file_bytes);
+  if (!sense.ok()) return DamagedData(sense.error().message);
   return header;
 }
 
@@ -127,7 +130,7 @@ Result<std::unique_ptr<TokenFileWriter>> TokenFileWriter::Open(Files& files,
   TokenHeader header{.token_bytes = spec.token_bytes, .vocabulary = spec.vocabulary,
                      .alphabet = spec.alphabet};
   if (const Status sense = CheckSense(header, header.FileBytes()); !sense.ok()) {
-    return Error{Code::kInvalid, path + ": " + sense.error().message};
+    return sense.error().Doing(path + " cannot be made");
   }
   KEEL_TRY_ASSIGN(auto writer, DataFileWriter::Open(files, path, header.HeaderBytes()));
   return std::unique_ptr<TokenFileWriter>(

@@ -277,6 +277,7 @@ void TrainLog::Summary() {
     seconds[std::string(each.name)] = Seconds(tally.times.*each.part);
   }
   const Status status = json_->Append({{"event", "summary"},
+                                       {"wall_ns", clock_.WallNanos()},
                                        {"steps", tally.steps},
                                        {"seconds", Seconds(tally.wall)},
                                        {"samples_per_s", tally.SamplesPerSecond()},

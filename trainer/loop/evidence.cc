@@ -18,6 +18,7 @@ namespace keel {
 namespace {
 
 constexpr const char* kMetadata = "evenkeel.corruption";
+constexpr const char* kOrders = "evenkeel.strides";   // of inputs that are not contiguous
 constexpr int64_t kVersion = 1;
 constexpr const char* kData = "input.data";
 constexpr const char* kTarget = "input.target";
@@ -125,6 +126,21 @@ Status FillModel(const ByName& found, const std::string& path, TrainState& state
   return Ok();
 }
 
+// Kernels go by how a tensor lies in memory, and come to other bits where it lies otherwise.
+Status Reorder(const std::string& text, const std::string& path, ByName* found) {
+  KEEL_TRY_ASSIGN(const Json orders, ParseJson(text));
+  for (auto& [name, tensor] : *found) {
+    if (!orders.is_object() || !orders.contains(name)) continue;
+    KEEL_TRY_ASSIGN(const auto strides, Field<std::vector<int64_t>>(orders, name.c_str()));
+    const Result<at::Tensor> lies = CatchTorch(path + ", " + name, [&] {
+      at::Tensor like = at::empty_strided(tensor.sizes(), strides, tensor.options());
+      return like.is_non_overlapping_and_dense() ? like.copy_(tensor) : tensor;
+    });
+    KEEL_TRY_ASSIGN(tensor, lies);
+  }
+  return Ok();
+}
+
 std::optional<Batch> BatchIn(const ByName& found) {
   const auto data = found.find(kData);
   const auto target = found.find(kTarget);
@@ -149,15 +165,21 @@ std::string EvidenceName(uint64_t step, int lane) {
 Status WriteEvidence(Files& files, const std::string& path, const LaneEvidence& evidence,
                      const NamedTensors& model) {
   TensorFile file{model, {{kMetadata, MetadataOf(evidence)}}};
+  Json orders = Json::object();
   NamedTensors& tensors = file.tensors;
   // A batch that is not of tensors alone has none of these.
   if (evidence.batch && evidence.batch->data.defined() && evidence.batch->target.defined()) {
-    tensors.push_back({kData, evidence.batch->data});
-    tensors.push_back({kTarget, evidence.batch->target});
+    const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+      tensors.push_back({name, tensor});
+      if (!tensor.is_contiguous()) orders[name] = tensor.strides().vec();
+    };
+    add(kData, evidence.batch->data);
+    add(kTarget, evidence.batch->target);
     for (size_t i = 0; i < evidence.batch->more.size(); ++i) {
-      tensors.push_back({kMore + std::to_string(i), evidence.batch->more[i]});
+      add(kMore + std::to_string(i), evidence.batch->more[i]);
     }
   }
+  if (!orders.empty()) file.metadata[kOrders] = DumpJson(orders);
   for (const DifferingTensor& one : evidence.differing) {
     tensors.push_back({kOfOwner + one.name, one.owner});
     tensors.push_back({kOfChecker + one.name, one.checker});
@@ -181,6 +203,8 @@ Result<LaneEvidence> ReadEvidence(Files& files, const std::string& path, TrainSt
   if (!are_same) return Error{Code::kInvalid, path + " is of a model with other parameters"};
   ByName found;
   for (const NamedTensor& one : file.tensors) found[one.name] = one.tensor;
+  const auto orders = file.metadata.find(kOrders);
+  if (orders != file.metadata.end()) KEEL_TRY(Reorder(orders->second, path, &found));
   KEEL_TRY(FillModel(found, path, state));
   evidence->batch = BatchIn(found);
   for (const auto& [name, tensor] : found) {

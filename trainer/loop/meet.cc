@@ -384,6 +384,8 @@ class Meeting {
   Status JudgeStates(const ReformPlan& plan, const std::vector<Digest>& all, bool by_pieces,
                      bool may_differ) {
     HeldBits held;
+    // Who received it may have parts of the states of several.
+    const bool is_mixture = may_differ && !HoldersAgree(plan, all);
     for (int rank = 0; rank < group_.size(); ++rank) {
       const Part part = plan.parts[static_cast<size_t>(rank)];
       const Digest& digest = all[static_cast<size_t>(rank)];
@@ -393,8 +395,7 @@ class Meeting {
       const bool has_made_steps = part == Part::kReady || part == Part::kApplies;
       if (has_made_steps && may_differ && rank != plan.source) continue;
       if (has_made_steps) held.Add(rank, digest);
-      // It may have parts of the states of several.
-      if (may_differ) continue;
+      if (is_mixture) continue;
       if (part == Part::kReceives || part == Part::kCatchesUp) held.AddReceived(rank, digest);
     }
     Status judged = held.JudgeAndPart(group_, state_.step());
@@ -402,6 +403,14 @@ class Meeting {
     // Some of it may be of the member that is wrong, so it is to be received anew.
     if (!judged.ok() && received) state_.BeginReceiving();
     return judged;
+  }
+
+  static bool HoldersAgree(const ReformPlan& plan, const std::vector<Digest>& all) {
+    for (size_t rank = 0; rank < all.size(); ++rank) {
+      const bool holds = plan.parts[rank] == Part::kReady || plan.parts[rank] == Part::kApplies;
+      if (holds && all[rank] != all[static_cast<size_t>(plan.source)]) return false;
+    }
+    return true;
   }
 
   // Nothing was trained that could be lost, and the program is to be mended, so all fail.

@@ -90,10 +90,14 @@ MirrorWait Checkpointer::WaitForMirror(bool all) {
 }
 
 std::optional<uint64_t> Checkpointer::NewestSaved() const {
-  const auto newest = NewestComplete(tools_.files, config().root);
-  const std::optional<uint64_t> mirrored = tools_.mirror.newest();
-  if (!newest.ok()) return mirrored;
-  return std::max(newest->step, mirrored.value_or(0));
+  // What is newer was passed over when the job resumed.
+  std::optional<uint64_t> newest = tools_.mirror.newest();
+  const auto steps = ListSteps(tools_.files, config().root);
+  for (const StepEntry& entry : steps.ok() ? *steps : std::vector<StepEntry>()) {
+    if (entry.state != StepState::kComplete || entry.step > tools_.state.step()) continue;
+    newest = std::max(newest.value_or(0), entry.step);
+  }
+  return newest;
 }
 
 void Checkpointer::TellUnsaved(const char* note) const {

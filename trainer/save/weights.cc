@@ -2,6 +2,9 @@
 #include "trainer/weights.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,24 +18,53 @@
 namespace keel {
 namespace {
 
-constexpr std::string_view kOptimizerPrefix = "optimizer.";
+constexpr std::string_view kOptimizerPrefix = "optimizer.", kKeptPrefix = "kept.";
 
-// Names may begin with "model." or not; tensors of an optimizer are ignored.
+// Of the model's own names, the file has each without the "model." in front, as state_dict() does.
+// (With it, these would be other names: a part of a model may be called so, too.)
+bool HasPlainNames(const SafetensorsFile& file, const std::vector<RestoreTarget>& targets) {
+  std::set<std::string> names;
+  for (const SafetensorsTensor& tensor : file.header().tensors) {
+    names.insert(std::string(kModelPrefix) + tensor.spec.name);
+  }
+  return std::all_of(targets.begin(), targets.end(), [&](const RestoreTarget& target) {
+    return names.contains(target.spec.name);
+  });
+}
+
+// state_dict() has a tensor under each name that a model has for it, and the model under one.
+Result<bool> IsCopyOfATarget(const SafetensorsFile& file, size_t tensor,
+                             const std::vector<RestoreTarget>& targets) {
+  const TensorSpec& spec = file.header().tensors[tensor].spec;
+  std::vector<std::byte> bytes;
+  for (const RestoreTarget& target : targets) {
+    if (target.spec.dtype != spec.dtype || target.spec.shape != spec.shape) continue;
+    if (bytes.empty()) {
+      bytes.resize(target.into.size());
+      KEEL_TRY(file.Read(tensor, 0, bytes));
+    }
+    if (std::equal(bytes.begin(), bytes.end(), target.into.begin(), target.into.end())) return true;
+  }
+  return false;
+}
+
+// Names may begin with "model." or not; what else a checkpoint holds is ignored.
 Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTarget>& targets) {
   ErrorList errors;
   std::vector<bool> filled(targets.size(), false);
+  std::vector<size_t> unknown;
   const auto& tensors = file.header().tensors;
+  const bool is_plain = HasPlainNames(file, targets);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const std::string& name = tensors[i].spec.name;
-    if (name.rfind(kOptimizerPrefix, 0) == 0) continue;
-    const bool has_prefix = name.rfind(kModelPrefix, 0) == 0;
     TensorSpec spec = tensors[i].spec;
-    if (!has_prefix) spec.name = std::string(kModelPrefix) + name;
+    if (is_plain || !name.starts_with(kModelPrefix)) spec.name = std::string(kModelPrefix) + name;
     const auto target = std::find_if(targets.begin(), targets.end(), [&](const auto& one) {
       return one.spec.name == spec.name;
     });
     if (target == targets.end()) {
-      errors.Add(Code::kInvalid, "tensor " + name + " is not in this model");
+      const bool is_other = name.starts_with(kOptimizerPrefix) || name.starts_with(kKeptPrefix);
+      if (!is_other) unknown.push_back(i);
     } else if (target->spec != spec) {
       errors.Add(Code::kInvalid, "tensor " + name + " is " + TypeText(spec) + " there and " +
                          TypeText(target->spec) + " in this model");
@@ -43,6 +75,11 @@ Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTar
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!filled[i]) errors.Add(Code::kInvalid, "tensor " + targets[i].spec.name + " is missing");
+  }
+  for (const size_t i : unknown) {
+    KEEL_TRY_ASSIGN(const bool is_copy, IsCopyOfATarget(file, i, targets));
+    if (is_copy) continue;
+    errors.Add(Code::kInvalid, "tensor " + tensors[i].spec.name + " is not in this model");
   }
   return errors.ToStatus("weights from " + file.path());
 }

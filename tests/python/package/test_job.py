@@ -388,13 +388,17 @@ class Kept(scripts.Imported):
 
     def test_a_rate_may_be_a_tensor(self):
         for kind in ("AdamW", "SGD", "Adam", "RMSprop"):
-            lines = {self.line_of(self.job(workers, *self.written("""
-                job.prepare(model, optimizer, data)
+            runs = [self.job(workers, *self.written("""
+                schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+                job.prepare(model, optimizer, data, schedulers=[schedule],
+                            on_step=lambda report: print("rate", report["learning_rate"]))
                 print(job.fit(lambda batch: F.cross_entropy(model(batch[0]), batch[1])))
                 """, scripts.SMALL.replace("torch.optim.SGD(model.parameters(), lr=0.1)",
                                            f"torch.optim.{kind}(model.parameters(), "
-                                           "lr=torch.tensor(0.1))")))) for workers in (1, 2)}
-            self.assertEqual(len(lines), 1, (kind, lines))
+                                           "lr=torch.tensor(0.5))"))) for workers in (1, 2)]
+            self.assertEqual(len({self.line_of(run) for run in runs}), 1, (kind, runs))
+            self.assertEqual(re.findall(r"rate (\S+)", runs[0].out),
+                             ["0.5", "0.25", "0.125", "0.0625"], runs[0])
 
 
 if __name__ == "__main__":

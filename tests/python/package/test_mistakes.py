@@ -119,6 +119,8 @@ class Mistakes(scripts.Imported):
                  ("optimizer.zero_grad(set_to_none=False)", "leave zero_grad() out of the loop"),
                  ("model.zero_grad()", "leave zero_grad() out of the loop"),
                  ("torch.nn.Linear(1, 1).zero_grad()", "nothing"),
+                 ("model.bias.grad = None", "leave zero_grad() out of the loop"),
+                 ("model.bias.grad = torch.ones(2)", "removed or replaced behind"),
                  ("schedule.step()", "give the job the scheduler"),
                  ("model.bias = torch.nn.Parameter(torch.ones(2))", "with copy_()"),
                  ("clip_grad_norm_(model.parameters(), 1.0)", "do that in before_apply"),
@@ -247,6 +249,7 @@ class Mistakes(scripts.Imported):
         for before, after, words in (
                 ("F.mse_loss(model(x), torch.zeros(2, 2)).backward()", "", "other than"),
                 ("", "model(x).sum().backward()", "other than job.backward()"),
+                ("", "(2 * model.bias.sum()).backward()", "other than job.backward()"),
                 (self.CLAMP, "", "a parameter was changed in the loop"),
                 ("", self.CLAMP, "a parameter was changed in the loop"),
                 (self.BY_DATA, "", "a parameter was changed in the loop"),

@@ -164,6 +164,18 @@ TEST_F(Keys, OfAnInstanceThatIsBusyAreAnErrorThatPasses) {
   EXPECT_THAT(Ring().Get().error().message, HasSubstr("no AWS credentials were found"));
 }
 
+TEST_F(Keys, OfGooglesMachineThatIsBusyAreAnErrorThatPasses) {
+  environment_["GCE_METADATA_HOST"] = stub_.url().substr(stub_.url().find("//") + 2);
+  const std::string path = "/computeMetadata/v1/instance/service-accounts/default/token";
+  stub_.Answer(path, {503, {}, ""});
+  S3KeyRing ring(kGoogleDialect, environment_, profile_, files_, clock_, transport_);
+  const Error busy = ring.Get().error();
+  EXPECT_EQ(busy.code, Code::kPeerLost);
+  EXPECT_THAT(busy.message, HasSubstr("answered with status 503"));
+  environment_["GCE_METADATA_HOST"] = "127.0.0.1:1";
+  EXPECT_THAT(ring.Get().error().message, HasSubstr("no credentials of Google's were found"));
+}
+
 TEST_F(Keys, OfAWebIdentity) {
   ASSERT_OK(WriteDurably(files_, "token", "web-token"));
   environment_["AWS_WEB_IDENTITY_TOKEN_FILE"] = "token";
