@@ -60,7 +60,9 @@ class EpochGroup {
     std::vector<std::string> members;   // by rank: "host0/1", as hosts are told apart; may be empty
     std::string host = {};              // the name of this one, for messages; may be empty
     Duration build_limit = std::chrono::seconds(60);
-    Duration operation_limit = std::chrono::minutes(30);  // how late another member may come
+    // How late another member may come: one may read terabytes of a checkpoint for all. Launchers
+    // notice a member that hangs, and a connection that breaks is noticed at once.
+    Duration operation_limit = std::chrono::hours(6);
     std::optional<int> gpu;             // tensors on this GPU are exchanged over NCCL
     // Members on one host read each other's memory instead of sending, from this many bytes on; of
     // two members the larger number counts. kNeverRead: never.
