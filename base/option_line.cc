@@ -59,9 +59,12 @@ class LineReader {
     }
   }
 
+  // Python's argparse drops a "--" right behind the first word, unless one came before.
   void ReadPositional(const std::string& argument) {
     AddPositional(argument);
-    if (table_.positionals() == Positionals::kRemainder) TakeRest();
+    if (table_.positionals() != Positionals::kRemainder) return;
+    if (at_ < arguments_.size() && arguments_[at_] == "--") ++at_;
+    TakeRest();
   }
 
   void ReadLong(const std::string& argument) {

@@ -110,11 +110,14 @@ void Supervisor::KillNow() {
   if (std::exchange(killing_, true)) return;
   // It is told at the end, too: a further Ctrl-C may discard this line from the terminal.
   Tell(KilledByUser{"interrupted twice, so everything was killed"});
+  // That is no death of the workers' own, which would cost the others a restart.
+  host_.OnKillAsked("interrupted twice", Now());
+  Carry();
   crew_->KillAll();
   kill_timer_.expires_after(kNowLimit);
   kill_timer_.async_wait([this](const error_code& failure) {
     if (failure) return;
-    EndStory(kExitUnsaved, "interrupted twice");
+    if (!exit_code_) EndStory(kExitUnsaved, "interrupted twice");
     loop_.stop();
   });
 }

@@ -35,6 +35,12 @@ void HostMachine::Fence(const std::string& reason, TimePoint now) {
   KillSeats(reason, now);
 }
 
+void HostMachine::OnKillAsked(const std::string& reason, TimePoint now) {
+  if (mode_ == Mode::kExited) return;
+  KillSeats(reason, now);
+  Settle(now);
+}
+
 void HostMachine::KillSeats(const std::string& reason, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <string_view>
 
@@ -31,34 +32,52 @@ Error Failed(const char* doing) {
                                    std::strerror(errno)};
 }
 
-// Where the words of our command line lie; proc(5) numbers these fields of /proc/self/stat.
-struct ArgumentPlace {
-  uintptr_t begin = 0;   // field 48
-  uintptr_t end = 0;     // field 49
+// Where the words of our command line and environment lie; proc(5) numbers these fields of
+// /proc/self/stat.
+struct ShownPlaces {
+  uintptr_t arguments = 0, arguments_end = 0;       // fields 48 and 49
+  uintptr_t environment = 0, environment_end = 0;   // fields 50 and 51
 };
 
-ArgumentPlace FindArguments() {
+ShownPlaces FindShown() {
   const std::string text = ReadProcFile("/proc/self/stat").value_or("");
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return {};
   std::istringstream fields(text.substr(name_end + 1));
   std::string skipped;
   for (int field = 3; field < 48; ++field) fields >> skipped;
-  ArgumentPlace place;
-  fields >> place.begin >> place.end;
-  return fields ? place : ArgumentPlace();
+  ShownPlaces places;
+  fields >> places.arguments >> places.arguments_end >> places.environment >>
+      places.environment_end;
+  return fields ? places : ShownPlaces();
+}
+
+// Empty: nobody knows where it is.
+std::span<char> MemoryAt(uintptr_t begin, uintptr_t end) {
+  if (begin == 0 || end <= begin) return {};
+  return {reinterpret_cast<char*>(begin), end - begin};
 }
 
 // Takes another name than the launcher's, for ps and pkill: ending all launchers by their name or
-// command line must not end their guards.
-void Rename() {
+// command line must not end their guards. Nor must the guard of another launcher, whose worker this
+// one is, and whose mark, of the same variable as ours, is in our environment.
+void Rename(const std::string& mark) {
   prctl(PR_SET_NAME, kName);
-  const ArgumentPlace place = FindArguments();
-  if (place.begin == 0 || place.end <= place.begin) return;
-  auto* const words = reinterpret_cast<char*>(place.begin);
-  const size_t size = place.end - place.begin;
-  std::memset(words, 0, size);
-  std::memcpy(words, kName, std::min(size - 1, std::strlen(kName)));
+  const ShownPlaces places = FindShown();
+  const std::span<char> words = MemoryAt(places.arguments, places.arguments_end);
+  std::fill(words.begin(), words.end(), '\0');
+  const size_t name_bytes = std::min(words.size(), std::strlen(kName) + 1);
+  if (name_bytes > 0) std::memcpy(words.data(), kName, name_bytes - 1);
+  const std::string variable = mark.substr(0, mark.find('=') + 1);
+  std::span<char> entries = MemoryAt(places.environment, places.environment_end);
+  while (!entries.empty()) {
+    const auto end = std::find(entries.begin(), entries.end(), '\0');
+    const std::string_view entry(entries.data(), static_cast<size_t>(end - entries.begin()));
+    const bool is_mark = entry.starts_with(variable);
+    const size_t bytes = std::min(entry.size() + 1, entries.size());
+    if (is_mark) std::fill(entries.begin(), end, '\0');
+    entries = entries.subspan(bytes);
+  }
 }
 
 void Detach(int link) {
@@ -127,7 +146,8 @@ Result<std::unique_ptr<OrphanGuard>> OrphanGuard::Start(const std::string& mark)
   const pid_t child = fork();
   if (child < 0) return Failed("fork");
   if (child == 0) {
-    Rename();   // before the parent goes on: no worker may start beside a guard with the old name
+    // Before the parent goes on: no worker may start beside a guard with the old name.
+    Rename(mark);
     if (fork() != 0) return std::unique_ptr<OrphanGuard>();
     ours.Close();
     Detach(theirs.number());

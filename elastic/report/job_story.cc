@@ -62,17 +62,22 @@ void JobStory::OnEpoch(const EpochRecord& epoch, int64_t) {
   summary_.epochs = std::max(summary_.epochs, epoch.number);
 }
 
+// Of a death, either of the two may come first, and only one may know of a core dump.
+bool JobStory::IsTold(int64_t epoch, const std::string& why) const {
+  return std::any_of(summary_.events.begin(), summary_.events.end(), [&](const JobEvent& event) {
+    return event.epoch == epoch && !event.why.empty() && !why.empty() &&
+           (event.why.starts_with(why) || why.starts_with(event.why));
+  });
+}
+
 void JobStory::OnBreak(const BreakRecord& record, int64_t wall_nanos) {
-  const bool is_told =
-      std::any_of(summary_.events.begin(), summary_.events.end(), [&](const JobEvent& event) {
-        return event.epoch == record.epoch && event.why == record.reason;
-      });
-  if (is_told) return;   // OnDeath() has told it
+  if (IsTold(record.epoch, record.reason)) return;
   summary_.events.push_back(
       {wall_nanos, record.epoch, std::string(BreakCauseName(record.cause)), "", record.reason, ""});
 }
 
 void JobStory::OnDeath(const std::string& reason, int64_t wall_nanos) {
+  if (IsTold(epoch_, reason)) return;
   summary_.events.push_back(
       {wall_nanos, epoch_, std::string(BreakCauseName(BreakCause::kDied)), "", reason, ""});
 }

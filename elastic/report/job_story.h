@@ -41,6 +41,7 @@ class JobStory {
 
  private:
   void Answer(const std::string& answer);
+  bool IsTold(int64_t epoch, const std::string& why) const;
 
   JobSummary summary_;
   int64_t epoch_ = 0;

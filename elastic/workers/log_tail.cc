@@ -117,6 +117,8 @@ bool LogTail::ReadOn(Followed& followed) {
   }
   if (!is_finished) return false;
   ShowLines(followed, true);
+  const auto filtered = filtered_.find(followed.source.filtered_path);
+  if (filtered != filtered_.end()) filtered->second.file.reset();   // of an attempt that is over
   const std::lock_guard lock(mutex_);
   std::erase_if(shared_.followed, [&followed](const auto& entry) {
     return entry.second.get() == &followed;
@@ -155,18 +157,30 @@ Result<size_t> LogTail::ReadSource(Followed& followed, std::span<std::byte> piec
   return got;
 }
 
-// Shows whole lines; at the end also a rest without a line feed, which is then added.
+// Shows whole lines; at the end also a rest without a line feed, which is then added. What a
+// progress bar draws ends by '\r', and each state of it is a line, as with torchrun.
 void LogTail::ShowLines(Followed& followed, bool is_end) {
   std::string_view rest = followed.partial;
   std::string shown;
+  const auto show = [&](const std::string& line) {
+    if (Takes(followed.source.filters, line)) AddFiltered(followed.source, line);
+    shown += followed.source.prefix + line;
+  };
   while (!rest.empty()) {
-    const size_t end = rest.find('\n');
+    const bool is_blank = std::exchange(followed.is_blank, false);
+    if (std::exchange(followed.is_after_return, false) && rest.front() == '\n') {
+      rest.remove_prefix(1);
+      if (is_blank) show("\n");
+      continue;
+    }
+    const size_t end = rest.find_first_of("\n\r");
     const bool is_whole = end != std::string_view::npos;
     if (!is_whole && !is_end && rest.size() <= kLineBytesMax) break;
     const std::string line = std::string(rest.substr(0, end)) + "\n";
+    followed.is_after_return = is_whole && rest[end] == '\r';
     rest.remove_prefix(is_whole ? end + 1 : rest.size());
-    if (Takes(followed.source.filters, line)) AddFiltered(followed.source, line);
-    shown += followed.source.prefix + line;
+    followed.is_blank = followed.is_after_return && line.size() == 1;   // as a bar begins
+    if (!followed.is_blank) show(line);
   }
   followed.partial.erase(0, followed.partial.size() - rest.size());
   Show(shown, followed.source.is_stderr);
@@ -193,8 +207,9 @@ void LogTail::AddFiltered(const TailSource& source, const std::string& line) {
   };
   Filtered& filtered = filtered_[source.filtered_path];
   if (!filtered.file) {
+    const bool is_new = filtered.offset == 0;   // else another worker of that attempt ended before
     Result<std::unique_ptr<File>> file =
-        files_.Open(source.filtered_path, {.write = true, .create = true, .truncate = true});
+        files_.Open(source.filtered_path, {.write = true, .create = true, .truncate = is_new});
     if (!file.ok()) return lose(file.error());
     filtered.file = *std::move(file);
   }

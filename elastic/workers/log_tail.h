@@ -62,7 +62,9 @@ class LogTail {
     std::unique_ptr<File> file;
     uint64_t offset = 0;
     bool unreadable = false;         // and that was said
-    std::string partial;             // the beginning of a line whose line feed is yet to come
+    std::string partial;             // the beginning of a line whose end is yet to come
+    bool is_after_return = false;    // the last line ended by '\r', of which '\n' may be a part
+    bool is_blank = false;           // and was empty, and is shown only if it does
   };
   struct Filtered {
     std::unique_ptr<File> file;

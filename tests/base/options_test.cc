@@ -249,6 +249,8 @@ TEST(CommandLine, ALaunchersScriptAndItsArgumentsAreLeftUntouched) {
   EXPECT_EQ(options.Integer("steps"), 3);
   EXPECT_FALSE(options.Flag("help"));
   EXPECT_THAT(options.positionals(), ElementsAre("train.py", "--steps=9", "--", "-x", "--help"));
+  EXPECT_THAT(Parsed(LauncherTable(), Inputs({"train.py", "--", "-x", "--", "y"})).positionals(),
+              ElementsAre("train.py", "-x", "--", "y"));
   EXPECT_THAT(Parsed(LauncherTable(), Inputs({"--", "--odd", "x"})).positionals(),
               ElementsAre("--odd", "x"));
   EXPECT_EQ(ProblemOf(LauncherTable(), Inputs({"--stpes", "5", "train.py", "--odd"})),

@@ -141,6 +141,18 @@ TEST_F(KeelrunJob, NothingOutlivesALauncherThatIsKilled) {
   EXPECT_TRUE(AwaitNoneMarked(mark));
 }
 
+// A launcher within a job has a guard of its own, which the outer one's guard must spare.
+TEST_F(KeelrunJob, NothingOutlivesAnOuterLauncherThatIsKilled) {
+  Random random(EntropySeed());
+  const std::string mark = RandomId(random, 16);
+  const auto job = Start(1, KEEL_BIN_DIR "/keelrun --standalone --no-python sh -c "
+                            "'setsid sleep 1000 & sleep 1000 & echo up; wait'",
+                         {}, {{"KEEL_TEST_MARK", mark}});
+  job->Await("^up");
+  job->Kill();
+  EXPECT_TRUE(AwaitNoneMarked(mark));
+}
+
 TEST_F(KeelrunJob, NothingIsLeftOfAJobThatEnds) {
   Random random(EntropySeed());
   const std::string mark = RandomId(random, 16);

@@ -70,6 +70,16 @@ TEST(JobStory, EachDeathInPlaceIsToldOnceWithTheSameAnswer) {
   EXPECT_EQ(events[2].answer, "the job ended: failed too often");
 }
 
+// A process with much memory ends long after its death was reported.
+TEST(JobStory, ADeathIsToldOnceWhicheverComesFirst) {
+  JobStory story("job", 0);
+  story.OnEpoch(Epoch(1), 1);
+  story.OnBreak(Break(1, BreakCause::kDied, "rank 1 on n0 killed by signal 11 (SIGSEGV)"), 2);
+  story.OnDeath("rank 1 on n0 killed by signal 11 (SIGSEGV), core dumped", 3);
+  story.OnDeath("rank 10 on n0 killed by signal 11 (SIGSEGV)", 3);
+  EXPECT_EQ(story.summary().events.size(), 2U);
+}
+
 TEST(JobStory, TheSameDeathInALaterEpochIsAnother) {
   JobStory story("job", 0);
   for (int64_t epoch : {1, 2}) {

@@ -1,6 +1,7 @@
 // Where logs go, and how they are shown, with real files and pipes.
 #include "elastic/workers/logs.h"
 
+#include <boost/filesystem.hpp>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -222,6 +223,20 @@ class LogTailTest : public ::testing::Test {
 
   TempDir dir_;
   PosixFiles files_;
+  // Until this process has that file open no more.
+  static bool AwaitClosed(const std::string& path) {
+    const TimePoint end = RealClock().Monotonic() + std::chrono::seconds(60);
+    for (;; RealClock().SleepFor(std::chrono::milliseconds(1))) {
+      bool is_open = false;
+      for (const auto& fd : boost::filesystem::directory_iterator("/proc/self/fd")) {
+        boost::system::error_code gone;
+        is_open |= boost::filesystem::read_symlink(fd.path(), gone) == path;
+      }
+      if (!is_open) return true;
+      if (RealClock().Monotonic() > end) return false;
+    }
+  }
+
   LostOutput lost_{nullptr};
   PipeEnds console_;
   std::unique_ptr<LogTail> tail_;
@@ -237,6 +252,37 @@ TEST_F(LogTailTest, ShowsLinesWhileTheyComeAndTheLastOneWithoutItsLineFeed) {
   EXPECT_EQ(ReadUntil("last"), "[r0]:last\n");
   EXPECT_OK(tail_->Stop(Limit()));
   EXPECT_EQ(ReadRest(), "");
+}
+
+// As tqdm draws it, and as Windows ends lines.
+TEST_F(LogTailTest, EachStateOfAProgressBarIsALine) {
+  const int number = tail_->Follow(Source("a", "[r0]:"));
+  Append("a", "\r  0%\r 50%\r");
+  EXPECT_EQ(ReadUntil(" 50%\n"), "[r0]:  0%\n[r0]: 50%\n");
+  Append("a", "100%\nnext\r");
+  EXPECT_EQ(ReadUntil("next\n"), "[r0]:100%\n[r0]:next\n");
+  Append("a", "\nlast\r\n\r\nend");
+  tail_->Finish(number);
+  EXPECT_EQ(ReadUntil("end\n"), "[r0]:last\n[r0]:\n[r0]:end\n");
+}
+
+// Each attempt has a file of its own, and a job may have thousands.
+TEST_F(LogTailTest, AFilteredFileIsClosedWithItsLastWorkerAndGoesOnWithAnother) {
+  TailSource source = Source("a", "[r0]:");
+  source.filtered_path = dir_.File("filtered");
+  source.filters = {"loss"};
+  const int first = tail_->Follow(source);
+  Append("a", "loss=1\n");
+  ReadUntil("loss=1\n");
+  tail_->Finish(first);
+  EXPECT_TRUE(AwaitClosed(source.filtered_path));
+  TailSource other = source;
+  other.path = dir_.File("b");
+  other.prefix = "[r1]:";
+  tail_->Follow(other);
+  Append("b", "loss=2\n");
+  EXPECT_OK(tail_->Stop(Limit()));
+  EXPECT_EQ(ReadFile(source.filtered_path), "[r0]:loss=1\n[r1]:loss=2\n");
 }
 
 TEST_F(LogTailTest, WhatNeverWritesOrNeverExistsEndsCleanly) {  // #99
