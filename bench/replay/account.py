@@ -91,6 +91,8 @@ class Rewinds:
                 self.with_hosts_left += max(0, high - step)
             high = min(high, step)
             self.back.append((at, step))
+        # How far the job had come in the end, of the steps that it did not lose on its way.
+        self.high = max([high] + [step for _, step in told[turn:]])
 
     def undone(self, told):
         return any(told.at <= at and told.step > step for at, step in self.back)

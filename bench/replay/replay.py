@@ -196,7 +196,8 @@ def replay(the_plan, args, folder):
             result["why_not"] = systems.why_no_step(run.codes, run.last_words())
         if system.exact:
             result["final"] = compare(system, args, run, progress)
-            unsaved = max(0, run.high - result["final"]["saved_at"])
+            high = account.Rewinds([host.log for host in run.hosts]).high
+            unsaved = max(0, high - result["final"]["saved_at"])
             result["steps_lost"] += unsaved
             if any(account.knew(host.log, the_plan.seconds - INSTANT_S) for host in run.hosts):
                 result["steps_lost_with_hosts_left"] += unsaved

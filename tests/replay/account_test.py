@@ -79,6 +79,13 @@ class Goodput(unittest.TestCase):
         logs = [log({**steady(1, 5, 1)}, resumed=[(6, 2)]), log({}, resumed=[(6.1, 2), (7, 2)])]
         self.assertEqual(account.Rewinds(logs).steps_lost, 3)
 
+    def test_what_was_lost_on_the_way_is_not_lost_again_in_the_end(self):
+        first = log(steady(1, 6, 1), gone=6, goes=True)
+        later = log(steady(3, 4, 7), come=6, pid=2, resumed=[(6.5, 2)])
+        self.assertEqual(account.Rewinds([first, later]).high, 4)
+        self.assertEqual(account.Rewinds([first]).high, 6)
+        self.assertEqual(account.Rewinds([]).high, 0)
+
     def test_a_second_worker_of_a_host_has_to_start_too(self):
         one = log(steady(1, 3, 1))
         one.told += [Told(8, 4, 1, 2), Told(9, 5, 1, 2), Told(10, 6, 1, 2)]
