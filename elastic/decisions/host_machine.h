@@ -102,9 +102,9 @@ class HostMachine {
   // the highest promise of this host that it may have; `refused`: its machine is there and says
   // that nobody listens any more.
   void OnBoardLost(const std::string& coordinator, int64_t promised, bool refused, TimePoint now);
-  // A signal asks the supervisor to leave, with so much time to save. Foreign workers get `signal`.
   // By the user, who waits for nothing: it is no fault of a worker's.
   void OnKillAsked(const std::string& reason, TimePoint now);
+  // A signal asks the supervisor to leave, with so much time to save. Foreign workers get `signal`.
   void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                    int signal = SIGTERM);
   // A store that the workers need cannot be made on this host.

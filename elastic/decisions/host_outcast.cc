@@ -37,7 +37,12 @@ void HostMachine::Fence(const std::string& reason, TimePoint now) {
 
 void HostMachine::OnKillAsked(const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kExited) return;
-  KillSeats(reason, now);
+  for (int index = 0; index < config_.seats; ++index) {
+    seats_[index].start_at.reset();
+    // One that the kernel is ending with 0 has finished, whatever is sent to it now.
+    const bool lives = HasProcess(RecordOf(index).state) && !WorkerOf(index).has_finished;
+    if (lives) Kill(index, reason, WorkerOf(index).has_failed, now);
+  }
   Settle(now);
 }
 

@@ -11,6 +11,10 @@ namespace {
 
 constexpr const char* kStop = "stop";
 
+bool IsOneDeath(const std::string& a, const std::string& b) {
+  return !a.empty() && !b.empty() && (a.starts_with(b) || b.starts_with(a));
+}
+
 }  // namespace
 
 JobStory::JobStory(std::string job, int64_t started_nanos) {
@@ -59,25 +63,33 @@ void JobStory::OnEpoch(const EpochRecord& epoch, int64_t) {
          CountText(epoch.workers.size(), "worker") + " on " +
          CountText(epoch.hosts.size(), "host"));
   epoch_ = epoch.number;
+  deaths_of_break_.clear();
   summary_.epochs = std::max(summary_.epochs, epoch.number);
 }
 
 // Of a death, either of the two may come first, and only one may know of a core dump.
 bool JobStory::IsTold(int64_t epoch, const std::string& why) const {
   return std::any_of(summary_.events.begin(), summary_.events.end(), [&](const JobEvent& event) {
-    return event.epoch == epoch && !event.why.empty() && !why.empty() &&
-           (event.why.starts_with(why) || why.starts_with(event.why));
+    return event.epoch == epoch && IsOneDeath(event.why, why);
   });
+}
+
+bool JobStory::TakeToldByBreak(const std::string& why) {
+  return std::erase_if(deaths_of_break_, [&](const std::string& told) {
+           return IsOneDeath(told, why);
+         }) > 0;
 }
 
 void JobStory::OnBreak(const BreakRecord& record, int64_t wall_nanos) {
   if (IsTold(record.epoch, record.reason)) return;
+  if (record.cause == BreakCause::kDied) deaths_of_break_.push_back(record.reason);
   summary_.events.push_back(
       {wall_nanos, record.epoch, std::string(BreakCauseName(record.cause)), "", record.reason, ""});
 }
 
 void JobStory::OnDeath(const std::string& reason, int64_t wall_nanos) {
-  if (IsTold(epoch_, reason)) return;
+  // Outside an epoch one after the other may die of the same: each is told.
+  if (TakeToldByBreak(reason)) return;
   summary_.events.push_back(
       {wall_nanos, epoch_, std::string(BreakCauseName(BreakCause::kDied)), "", reason, ""});
 }

@@ -42,11 +42,14 @@ class JobStory {
  private:
   void Answer(const std::string& answer);
   bool IsTold(int64_t epoch, const std::string& why) const;
+  // Forgets that a break told of this death, if one did.
+  bool TakeToldByBreak(const std::string& why);
 
   JobSummary summary_;
   int64_t epoch_ = 0;
   int64_t failed_epoch_ = 0;
   std::vector<WorkerFailure> failures_;
+  std::vector<std::string> deaths_of_break_;   // of this epoch, told by OnBreak() alone so far
 };
 
 }  // namespace keel

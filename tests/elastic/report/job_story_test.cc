@@ -60,9 +60,10 @@ TEST(JobStory, EachDeathInPlaceIsToldOnceWithTheSameAnswer) {
   story.OnBreak(Break(1, BreakCause::kDied, "rank 1 on n0 exited with 3"), 3);
   story.OnEpoch(Epoch(2), 4);
   story.OnDeath("seat 1 on n0 exited with 3", 5);
-  story.OnEnd(1, "failed too often", 6);
+  story.OnDeath("seat 1 on n0 exited with 3", 6);   // its successor's
+  story.OnEnd(1, "failed too often", 7);
   const auto& events = story.summary().events;
-  ASSERT_EQ(events.size(), 3U);
+  ASSERT_EQ(events.size(), 4U);
   EXPECT_EQ(events[0].why, "rank 1 on n0 exited with 3");
   EXPECT_EQ(events[1].why, "rank 2 on n0 exited with 3");
   for (int i : {0, 1}) EXPECT_EQ(events[i].answer, "went on as epoch 2: 3 workers on 1 host");
