@@ -273,7 +273,7 @@ class HostMachine {
   void LeaveIfAllLeft(TimePoint now);
   void GiveUpOutside(TimePoint now);
   void Fence(const std::string& reason, TimePoint now);
-  void KillSeats(const std::string& reason, TimePoint now);
+  void KillSeats(const std::string& reason, TimePoint now, bool spares_finished = false);
   void BeginAnew();
   void Exit(int code, const std::string& why);
   void Forgive(TimePoint now);

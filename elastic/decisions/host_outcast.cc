@@ -37,20 +37,18 @@ void HostMachine::Fence(const std::string& reason, TimePoint now) {
 
 void HostMachine::OnKillAsked(const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kExited) return;
-  for (int index = 0; index < config_.seats; ++index) {
-    seats_[index].start_at.reset();
-    // One that the kernel is ending with 0 has finished, whatever is sent to it now.
-    const bool lives = HasProcess(RecordOf(index).state) && !WorkerOf(index).has_finished;
-    if (lives) Kill(index, reason, WorkerOf(index).has_failed, now);
-  }
+  // One that the kernel is ending with 0 has finished, whatever is sent to it now.
+  KillSeats(reason, now, /*spares_finished=*/true);
   Settle(now);
 }
 
-void HostMachine::KillSeats(const std::string& reason, TimePoint now) {
+void HostMachine::KillSeats(const std::string& reason, TimePoint now, bool spares_finished) {
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();
+    if (!HasProcess(RecordOf(index).state)) continue;
+    if (spares_finished && WorkerOf(index).has_finished) continue;
     // One that has said that it failed has died of its own, though it takes a moment to end.
-    if (HasProcess(RecordOf(index).state)) Kill(index, reason, WorkerOf(index).has_failed, now);
+    Kill(index, reason, WorkerOf(index).has_failed, now);
   }
 }
 

@@ -85,7 +85,7 @@ def _on_exception(kind, error, trace):
             for job in list(_jobs):
                 job._fail(text)
         except KeyboardInterrupt:   # nobody wants to wait any longer
-            _flush()
+            flush()
             os._exit(130)
     _hook_before(kind, error, trace)
 
@@ -113,7 +113,7 @@ def _whatever_streams_there_are():
     return contextlib.suppress(AttributeError, ValueError, OSError)
 
 
-def _flush():
+def flush():
     for stream in (sys.stdout, sys.stderr):
         with _whatever_streams_there_are():
             stream.flush()
@@ -123,7 +123,7 @@ def _exit_as_failed():
     if not _has_failed or os.getpid() != _pid:
         return
     logging.shutdown()
-    _flush()
+    flush()
     os._exit(1)   # nothing else changes the code of a script that has ended
 
 

@@ -34,7 +34,7 @@ import weakref
 import torch
 import torch.utils.data
 
-from . import _announced, _seeds, _wire
+from . import _announced, _ending, _seeds, _wire
 from ._wire import LoadError
 
 REPORT_S = 30.0  # take() says so often what it waits for
@@ -49,12 +49,6 @@ def _say(text):
     with contextlib.suppress(AttributeError, ValueError, OSError):
         sys.stderr.write(f"evenkeel: {text}\n")
         sys.stderr.flush()
-
-
-def _flush():
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError, OSError):
-            stream.flush()
 
 
 # ---- A worker process.
@@ -102,7 +96,7 @@ def _serve(channel, source):
             views, owner = _wire.pack(reply)
         except BaseException as error:
             views, owner = _wire.pack((False, str(error)))
-        _flush()
+        _ending.flush()
         channel.send(views)
         del reply, views, owner  # the memory of a batch, while idle
 
@@ -216,7 +210,7 @@ class _Pool:
         each thread that computes: a worker forked by such a thread would wait for its team, which
         stayed behind. And the kernel kills a worker when the thread that forked it ends
         (PR_SET_PDEATHSIG), so that thread must live as long as the worker."""
-        _flush()  # or both processes would write what waits in the buffers
+        _ending.flush()  # or both processes would write what waits in the buffers
         ours, theirs = socket.socketpair()
         worker = _Worker(None, ours)
         self.workers.append(worker)
@@ -261,7 +255,7 @@ class _Pool:
         except BaseException:
             traceback.print_exc()
         finally:
-            _flush()
+            _ending.flush()
             os._exit(code)
 
     def _tend(self, worker, channel):

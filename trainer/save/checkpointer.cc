@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "ckpt/catalog.h"
+#include "trainer/save/mirror_plan.h"
 
 namespace keel {
 namespace {
@@ -90,14 +91,10 @@ MirrorWait Checkpointer::WaitForMirror(bool all) {
 }
 
 std::optional<uint64_t> Checkpointer::NewestSaved() const {
-  // What is newer was passed over when the job resumed.
-  std::optional<uint64_t> newest = tools_.mirror.newest();
+  const std::optional<uint64_t> mirrored = tools_.mirror.newest();
   const auto steps = ListSteps(tools_.files, config().root);
-  for (const StepEntry& entry : steps.ok() ? *steps : std::vector<StepEntry>()) {
-    if (entry.state != StepState::kComplete || entry.step > tools_.state.step()) continue;
-    newest = std::max(newest.value_or(0), entry.step);
-  }
-  return newest;
+  if (!steps.ok()) return mirrored;
+  return std::max(mirrored, NewestStep(UpTo(*steps, tools_.state.step())));
 }
 
 void Checkpointer::TellUnsaved(const char* note) const {

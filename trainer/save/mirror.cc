@@ -56,11 +56,10 @@ struct Mirror::Work {
   void NoteHold();
   Status CopyNext();
   Status Copy(const StepEntry& entry, const std::string& why);
-  // Leaves out what was passed over.
-  std::vector<StepEntry> ThatCount(std::vector<StepEntry> entries, std::optional<uint64_t> upto);
-  // Forgets what is of another job; an error: that is the newest.
+  // `counts`: the newest of the list there that was not passed over. It is forgotten where what is
+  // newest there is of another job, which is an error.
   Status NoteThere(const std::vector<StepEntry>& here, const std::vector<StepEntry>& there,
-                   std::optional<uint64_t> upto);
+                   std::optional<uint64_t> counts);
   Status CheckSameJob(const std::string& here, const std::string& there);
 
   Files& files;
@@ -85,16 +84,10 @@ struct Mirror::Work {
   std::string why_not;
 };
 
-std::vector<StepEntry> Mirror::Work::ThatCount(std::vector<StepEntry> entries,
-                                               std::optional<uint64_t> upto) {
-  std::erase_if(entries, [&](const StepEntry& entry) { return upto && entry.step > *upto; });
-  return entries;
-}
-
 // A mirror that is ahead of its directory may be so rightly, if that was lost.
 Status Mirror::Work::NoteThere(const std::vector<StepEntry>& here,
                                const std::vector<StepEntry>& there,
-                               std::optional<uint64_t> upto) {
+                               std::optional<uint64_t> counts) {
   const StepEntry* const newest_here = NewestIn(here);
   const StepEntry* const newest_there = NewestIn(there);
   Status same;
@@ -103,8 +96,7 @@ Status Mirror::Work::NoteThere(const std::vector<StepEntry>& here,
     same = CheckSameJob(newest_here->dir, newest_there->dir);
   }
   const std::lock_guard lock(mutex);
-  newest.reset();
-  if (same.ok()) newest = NewestStep(ThatCount(there, upto));
+  newest = same.ok() ? counts : std::nullopt;
   changed.notify_all();
   return same;
 }
@@ -198,14 +190,14 @@ Status Mirror::Work::CopyNext() {
     upto = made;
   }
   KEEL_TRY_ASSIGN(std::vector<StepEntry> here, StepsIn(files, places.from));
-  here = ThatCount(std::move(here), upto);
+  here = UpTo(std::move(here), upto);
   std::erase_if(here, [this](const StepEntry& entry) {
     const auto found = corrupt.find(entry.step);
     return found != corrupt.end() && found->second >= kCorruptMax;
   });
-  KEEL_TRY_ASSIGN(std::vector<StepEntry> there, StepsIn(files, places.to));
-  KEEL_TRY(NoteThere(here, there, upto));
-  there = ThatCount(std::move(there), upto);
+  KEEL_TRY_ASSIGN(const std::vector<StepEntry> all_there, StepsIn(files, places.to));
+  const std::vector<StepEntry> there = UpTo(all_there, upto);
+  KEEL_TRY(NoteThere(here, all_there, NewestStep(there)));
   KEEL_TRY(TakeHold());
   const MirrorChoice choice = NextToMirror(here, there, places.retention);
   if (!choice.next && NewestStep(here) > NewestStep(there)) {

@@ -15,6 +15,11 @@ bool Holds(const std::vector<StepEntry>& there, uint64_t step) {
 
 }  // namespace
 
+std::vector<StepEntry> UpTo(std::vector<StepEntry> entries, std::optional<uint64_t> step) {
+  std::erase_if(entries, [&](const StepEntry& entry) { return step && entry.step > *step; });
+  return entries;
+}
+
 const StepEntry* NewestIn(const std::vector<StepEntry>& entries) {
   const auto newest = std::find_if(entries.rbegin(), entries.rend(), [](const StepEntry& entry) {
     return entry.state == StepState::kComplete;

@@ -5,29 +5,15 @@
 
 #include "base/memory_files.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/trainer/tasks.h"
-#include "trainer/optimizer.h"
+#include "tests/trainer/small_state.h"
 #include "trainer/state/image.h"
 
 namespace keel {
 namespace {
 
-std::unique_ptr<TrainState> SmallState() {
-  torch::manual_seed(1);
-  Task task = MakeTask("mlp");
-  auto optimizer = MakeAdamW(TensorsOf(*task.model).parameters, {});
-  KEEL_CHECK(optimizer.ok(), optimizer.error().message);
-  TrainProgram program{.model = task.model, .loss = task.loss, .dataset = std::move(task.dataset),
-                       .optimizer = std::move(*optimizer)};
-  auto state = TrainState::Make({.steps = 9, .seed = 3, .lanes = 2, .lane_batch = 4},
-                                std::move(program));
-  KEEL_CHECK(state.ok(), state.error().message);
-  return std::move(*state);
-}
-
 // Kernels of convolutions and BatchNorm come to other bits where it lies otherwise.
 TEST(Evidence, ABatchLiesInMemoryAsItDid) {
-  const auto state = SmallState();
+  const auto state = StateOf("mlp", 1);
   MemoryFiles files;
   LaneEvidence evidence{.step = 3, .lane = 1};
   for (const NamedTensor& one : state->model().tensors.parameters) {

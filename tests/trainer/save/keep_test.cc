@@ -18,7 +18,7 @@
 #include "tests/ckpt/leaving_objects.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/temp_dir.h"
-#include "tests/trainer/tasks.h"
+#include "tests/trainer/small_state.h"
 #include "trainer/save/checkpointer.h"
 #include "trainer/save/keep_options.h"
 #include "trainer/save/one_checkpoint.h"
@@ -31,22 +31,6 @@ namespace {
 using testing::HasSubstr;
 
 const std::string kFingerprint = "threads=1 lanes=2 lane_batch=4 steps=9 seed=3 samples=50";
-
-// The seed decides what is in it.
-std::unique_ptr<TrainState> StateOf(const std::string& model, uint64_t weights) {
-  torch::manual_seed(weights);
-  Task task = MakeTask(model);
-  auto optimizer = MakeAdamW(TensorsOf(*task.model).parameters, {});
-  KEEL_CHECK(optimizer.ok(), optimizer.error().message);
-  TrainProgram program{.model = task.model, .loss = task.loss, .dataset = std::move(task.dataset),
-                       .optimizer = std::move(*optimizer)};
-  auto state = TrainState::Make({.steps = 9, .seed = 3, .lanes = 2, .lane_batch = 4},
-                                std::move(program));
-  KEEL_CHECK(state.ok(), state.error().message);
-  const Status own = (*state)->TakeOwn();
-  KEEL_CHECK(own.ok(), own.error().message);
-  return std::move(*state);
-}
 
 // One without gradients.
 Result<StepOutcome> StepOf(TrainState& state) {
