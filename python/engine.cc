@@ -272,9 +272,10 @@ class Engine : public torch::CustomClassHolder {
   }
 
   void SetModel(const Names& parameters, const Tensors& of_parameters, const Names& buffers,
-                const Tensors& of_buffers, const Names& frozen, const Tensors& of_frozen) {
+                const Tensors& of_buffers, const Names& frozen, const Tensors& of_frozen,
+                const Names& derived) {
     program_.model = {Named(parameters, of_parameters), Named(buffers, of_buffers),
-                      Named(frozen, of_frozen)};
+                      Named(frozen, of_frozen), derived};
   }
   void SetOptimizer(const std::string& text, const Names& names, const Tensors& state) {
     program_.optimizer_text = text;

@@ -25,6 +25,8 @@ struct ModelTensors {
   NamedTensors parameters;  // those that require a gradient
   NamedTensors buffers;     // BatchNorm's statistics and the like
   NamedTensors frozen;
+  std::vector<std::string> derived = {};  // buffers that weights of others need not have: the model
+                                          // makes them itself, and state_dict() leaves them out
 };
 ModelTensors TensorsOf(const torch::nn::Module& model);
 

@@ -14,15 +14,25 @@ MODEL = "model."
 NAMES = "state_dict.names"   # of a tensor that is kept, with JSON in it
 
 
-def names_of(model):
-    """What the checkpoint must say so that load() gives what model.state_dict() would: names of
-    tensors that have another one, too, and those that are not in it. [] if there are none."""
+def _names(model):
     known = {id(tensor): name for items in (model.named_parameters(), model.named_buffers())
              for name, tensor in items}
     given = model.state_dict(keep_vars=True)
     others = {name: known[id(tensor)] for name, tensor in given.items()
               if known.get(id(tensor), name) != name}
-    left_out = sorted(set(known.values()) - set(given) - set(others.values()))
+    return others, sorted(set(known.values()) - set(given) - set(others.values()))
+
+
+def left_out_of(model):
+    """Names of the model's buffers that its state_dict() leaves out: it makes them itself."""
+    buffers = {name for name, _ in model.named_buffers()}
+    return [name for name in _names(model)[1] if name in buffers]
+
+
+def names_of(model):
+    """What the checkpoint must say so that load() gives what model.state_dict() would: names of
+    tensors that have another one, too, and those that are not in it. [] if there are none."""
+    others, left_out = _names(model)
     if not others and not left_out:
         return []
     text = json.dumps({"others": others, "left_out": left_out}, sort_keys=True)

@@ -87,9 +87,11 @@ class Engine:
         self.settings = json.loads(self._engine.settings())
         self._owes_answer = False
 
-    def set_model(self, parameters, buffers, frozen):
-        """Each a list of (name, tensor)."""
-        self._engine.set_model(*_columns(parameters), *_columns(buffers), *_columns(frozen))
+    def set_model(self, parameters, buffers, frozen, derived):
+        """Each a list of (name, tensor); `derived` has the names of those that files of weights
+        need not have."""
+        self._engine.set_model(*_columns(parameters), *_columns(buffers), *_columns(frozen),
+                               derived)
 
     def set_optimizer(self, text, state):
         self._engine.set_optimizer(text, *_columns(state))

@@ -292,7 +292,8 @@ class _Program:
         parameters = [(name, one) for name, one in model.named_parameters()]
         self.engine.set_model([item for item in parameters if item[1].requires_grad],
                               list(model.named_buffers()),
-                              [item for item in parameters if not item[1].requires_grad])
+                              [item for item in parameters if not item[1].requires_grad],
+                              _checkpoints.left_out_of(model))
         self.leaves = []
         known = [tensor for _, tensor in [*parameters, *model.named_buffers()]]
         if isinstance(optimizer, _own.Own):

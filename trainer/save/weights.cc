@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,6 +31,19 @@ bool HasPlainNames(const SafetensorsFile& file, const std::vector<RestoreTarget>
   return std::all_of(targets.begin(), targets.end(), [&](const RestoreTarget& target) {
     return names.contains(target.spec.name);
   });
+}
+
+// Without the derived buffers that the file has not, under either name.
+NamedTensors ExpectedIn(const SafetensorsFile& file, NamedTensors tensors,
+                        const std::vector<std::string>& derived) {
+  std::set<std::string> spared;
+  for (const std::string& name : derived) spared.insert(std::string(kModelPrefix) + name);
+  for (const SafetensorsTensor& tensor : file.header().tensors) {
+    spared.erase(tensor.spec.name);
+    spared.erase(std::string(kModelPrefix) + tensor.spec.name);
+  }
+  std::erase_if(tensors, [&](const NamedTensor& one) { return spared.contains(one.name); });
+  return tensors;
 }
 
 // state_dict() has a tensor under each name that a model has for it, and the model under one.
@@ -118,14 +132,18 @@ Result<std::string> LoadWeights(const torch::nn::Module& model, Files& files,
 
 Result<std::string> LoadWeights(const ModelTensors& model, Files& files, const std::string& path,
                                 Progress* progress) {
-  const NamedTensors tensors = AsSaved(model);
+  std::unique_ptr<SafetensorsFile> file;
+  NamedTensors tensors = AsSaved(model);
+  if (IsSafetensors(path)) {
+    KEEL_TRY_ASSIGN(file, SafetensorsFile::Open(files, path));
+    tensors = ExpectedIn(*file, std::move(tensors), model.derived);
+  }
   KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(tensors));
   KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(tensors));
   std::vector<RestoreTarget> targets;
   for (size_t i = 0; i < specs.size(); ++i) targets.push_back({std::move(specs[i]), room.At(i)});
   std::string from = path;
-  if (IsSafetensors(path)) {
-    KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
+  if (file != nullptr) {
     KEEL_TRY(ReadSafetensors(*file, targets));
   } else {
     KEEL_TRY_ASSIGN(from, RestoreWeights(files, path, targets, progress));

@@ -112,7 +112,7 @@ Status TrainState::CheckApart() const {
 }
 
 Status TrainState::CheckDevices() const {
-  const auto& [parameters, buffers, frozen] = model_.tensors;
+  const auto& [parameters, buffers, frozen, derived] = model_.tensors;
   NamedTensors all = parameters;
   all.insert(all.end(), buffers.begin(), buffers.end());
   all.insert(all.end(), frozen.begin(), frozen.end());

@@ -326,8 +326,13 @@ class Kept(scripts.Imported):
             """, scripts.SMALL.replace("log_every=0",
                                        f"log_every=0, checkpoint_dir='{self.folder}/ckpts'"))))
 
-    def test_what_is_loaded_is_what_state_dict_gives(self):
-        self.line_of(self.alone(*self.written(f"""
+    def test_what_is_loaded_is_what_state_dict_gives_and_a_job_may_begin_with_it(self):
+        weights = f"{self.folder}/w.safetensors"
+        beginning = scripts.SMALL.replace("log_every=0",
+                                          f"log_every=0, checkpoint_dir='{self.folder}/ckpts'")
+        model = f"""
+            import os
+            weights = "{weights}"
             class Tied(torch.nn.Module):
                 def __init__(self):
                     super().__init__()
@@ -340,15 +345,24 @@ class Kept(scripts.Imported):
                     return self.fixed(self.last(self.first(x) * self.mask) * self.scale)
             model = Tied()
             job.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), data)
-            for x, y in job:
+            for number, (x, y) in enumerate(job):
+                if number == 0 and os.path.exists(weights):
+                    given, state = ek.load(weights), model.state_dict()
+                    assert all(torch.equal(given[name], state[name]) for name in state)
+                    assert torch.equal(model.mask, torch.ones(3)), model.mask
                 job.backward(F.cross_entropy(model(x), y))
+            """
+        self.line_of(self.alone(*self.written(model + f"""
             loaded, state = ek.load("{self.folder}/ckpts@latest"), model.state_dict()
             assert loaded.keys() == state.keys(), (loaded.keys(), state.keys())
             assert all(torch.equal(loaded[name], state[name]) for name in state)
             print(Tied().load_state_dict(loaded))
+            ek.save(state, weights)
             print(job.result)
-            """, scripts.SMALL.replace("log_every=0",
-                                       f"log_every=0, checkpoint_dir='{self.folder}/ckpts'"))))
+            """, beginning)))
+        self.line_of(self.alone(*self.written(model + """
+            print(job.result)
+            """, scripts.SMALL.replace("log_every=0", f"log_every=0, init_from='{weights}'"))))
 
     # Buffers and generators are the engine's again when the loop asks for the next batch.
     def test_what_a_loop_does_behind_a_backward_changes_no_bit(self):

@@ -12,6 +12,7 @@ namespace keel {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // As models that have a part called "model": LLaMA's, and many in Lightning.
 struct Wrapped : torch::nn::Module {
@@ -85,6 +86,30 @@ TEST_F(Weights, OfAnotherModelAreRefusedWithAllThatDiffers) {
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message, HasSubstr("is missing"));
   EXPECT_THAT(other.error().message, HasSubstr("tensor other.bias is not in this model"));
+}
+
+// A Python model's rotary frequencies, which its state_dict() leaves out.
+TEST_F(Weights, NeedNotHaveBuffersThatTheModelMakes) {
+  ModelTensors into = TensorsOf(into_);
+  into.buffers = {{"model.rotary", at::full({2}, 7.0)}, {"head.mean", at::full({2}, 8.0)}};
+  into.derived = {"model.rotary"};
+  const auto load = [&](const NamedTensors& tensors) {
+    EXPECT_OK(WriteTensorFile(files_, {tensors, {}}, "/w.safetensors", /*replace=*/true));
+    return LoadWeights(into, files_, "/w.safetensors");
+  };
+  const Result<std::string> without = load(Named());
+  ASSERT_FALSE(without.ok());
+  EXPECT_THAT(without.error().message, HasSubstr("tensor model.head.mean is missing"));
+  EXPECT_THAT(without.error().message, Not(HasSubstr("rotary")));
+  NamedTensors tensors = Named();
+  tensors.push_back({"head.mean", at::ones({2})});
+  ASSERT_OK(load(tensors));
+  ExpectLoaded();
+  EXPECT_TRUE(into.buffers[0].tensor.equal(at::full({2}, 7.0)));
+  EXPECT_TRUE(into.buffers[1].tensor.equal(at::ones({2})));
+  tensors.push_back({"model.rotary", at::ones({2})});   // as some write it
+  ASSERT_OK(load(tensors));
+  EXPECT_TRUE(into.buffers[0].tensor.equal(at::ones({2})));
 }
 
 }  // namespace
