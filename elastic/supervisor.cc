@@ -215,9 +215,9 @@ int Supervisor::Run() {
   crew_->KillAll();
   if (health_) health_->Forget();
   show_by_ = Now() + kShowLimit;
-  crew_->ShowRest(show_by_);
+  has_silent_logs_ = !crew_->ShowRest(show_by_);
   story_.OnLostOutput(crew_->lost_output());
-  crew_.reset();
+  if (!has_silent_logs_) crew_.reset();
   const auto left = KillDescendants(Now() + kKillLimit);
   if (!left.ok()) LogError("processes-left", {{"reason", left.error().message}});
   if (left.ok()) {

@@ -71,6 +71,9 @@ class Supervisor {
   const JobStory& story() const { return story_; }
   // How long to wait for the reader of our output once Run() has returned.
   TimePoint show_by() const { return show_by_; }
+  // True once Run() has returned, if the log folder does not answer: the destructor would wait for
+  // it, maybe for ever.
+  bool has_silent_logs() const { return has_silent_logs_; }
 
  private:
   Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeting);
@@ -161,6 +164,7 @@ class Supervisor {
   std::string trouble_;               // why the store cannot be reached; empty: it can
   bool no_store_ = false;             // no store can be used, now or later
   TimePoint show_by_;
+  bool has_silent_logs_ = false;
   std::optional<int> exit_code_;      // once the host has exited
   Interrupts interrupts_;
   bool interrupted_ = false;          // by SIGINT, ever

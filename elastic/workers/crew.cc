@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/within.h"
 #include "elastic/process/ending.h"
 #include "elastic/process/stack_signal.h"
 #include "elastic/process/stacks.h"
@@ -245,7 +246,12 @@ WorkerFailure Crew::Describe(int index, int rank, const ExitStatus& status, int6
   failure.status = status;
   failure.seen_nanos = seen_nanos;
   if (seat.logs.error_file.empty()) return failure;
-  Result<std::optional<WorkerError>> error = ReadErrorFile(files_, seat.logs.error_file);
+  using Read = Result<std::optional<WorkerError>>;
+  auto answer = Within<Read>(kLogFolderLimit, [&files = files_, path = seat.logs.error_file] {
+    return ReadErrorFile(files, path);
+  });
+  Read error = answer ? *std::move(answer)
+                      : Error{Code::kTimeout, seat.logs.error_file + " does not answer"};
   if (!error.ok()) {
     LogWarn("error-file", {{"reason", error.error().message}});
   } else if (*error) {
@@ -255,13 +261,17 @@ WorkerFailure Crew::Describe(int index, int rank, const ExitStatus& status, int6
   return failure;
 }
 
-void Crew::ShowRest(TimePoint deadline) {
-  if (!pump_->Stop(deadline)) {
+bool Crew::ShowRest(TimePoint deadline) {
+  const bool is_written = pump_->Stop(deadline);
+  if (!is_written) {
     LogWarn("output-not-written", {{"reason", "the log folder " + logs_.run_dir() +
                                                   " does not answer"}});
   }
   const Status shown = tail_.Stop(deadline);
-  if (!shown.ok()) LogWarn("output-not-shown", {{"reason", shown.error().message}});
+  if (is_written && !shown.ok()) {
+    LogWarn("output-not-shown", {{"reason", shown.error().message}});
+  }
+  return is_written;
 }
 
 }  // namespace keel

@@ -66,8 +66,9 @@ class Crew {
 
   // Describes the end of the seat's last worker; `rank` is the last one it had.
   WorkerFailure Describe(int index, int rank, const ExitStatus& status, int64_t seen_nanos);
-  // Waits until files and console have taken what the workers wrote.
-  void ShowRest(TimePoint deadline);
+  // Waits until files and console have taken what the workers wrote. False: the log folder does not
+  // answer, and the destructor would wait until it does.
+  bool ShowRest(TimePoint deadline);
   // What log files have missed of it so far.
   std::vector<LostBytes> lost_output() const { return lost_.All(); }
 

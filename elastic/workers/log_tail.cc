@@ -111,7 +111,7 @@ bool LogTail::ReadOn(Followed& followed) {
     is_finished = followed.finished;
   }
   if (followed.source.spool) is_finished |= followed.source.spool->ended();
-  if (ReadPiece(followed) > 0) {
+  if (ReadPiece(followed)) {
     ShowLines(followed, false);
     return true;
   }
@@ -126,18 +126,24 @@ bool LogTail::ReadOn(Followed& followed) {
   return false;
 }
 
-size_t LogTail::ReadPiece(Followed& followed) {
+// Returns true if there may be more: behind what a spool has lost, too.
+bool LogTail::ReadPiece(Followed& followed) {
   std::array<std::byte, kPieceBytes> piece;
   const Result<size_t> got = ReadSource(followed, piece);
+  const uint64_t lost = followed.source.spool ? followed.source.spool->TakeLost() : 0;
+  if (lost > 0) {
+    lost_.Note("the console, of " + followed.source.path, lost,
+               got.ok() ? "the file was emptied" : got.error().message, RealClock().Monotonic());
+  }
   if (!got.ok()) {
     if (!followed.unreadable) LogWarn("log-unreadable", {{"reason", got.error().message}});
     followed.unreadable = true;
     followed.file.reset();   // it may be another one meanwhile
-    return 0;
+    return lost > 0;
   }
   followed.unreadable = false;
   followed.partial.append(reinterpret_cast<const char*>(piece.data()), *got);
-  return *got;
+  return *got > 0;
 }
 
 Result<size_t> LogTail::ReadSource(Followed& followed, std::span<std::byte> piece) {
@@ -213,6 +219,8 @@ void LogTail::AddFiltered(const TailSource& source, const std::string& line) {
     if (!file.ok()) return lose(file.error());
     filtered.file = *std::move(file);
   }
+  const Result<uint64_t> bytes = filtered.file->Size();   // somebody may have emptied it
+  if (bytes.ok()) filtered.offset = std::min(filtered.offset, *bytes);
   const Status wrote = filtered.file->WriteAt(filtered.offset, BytesOf(text));
   if (!wrote.ok()) return lose(wrote.error());
   filtered.offset += text.size();

@@ -73,7 +73,7 @@ class LogTail {
 
   void Run();
   bool ReadOn(Followed& followed);
-  size_t ReadPiece(Followed& followed);
+  bool ReadPiece(Followed& followed);
   Result<size_t> ReadSource(Followed& followed, std::span<std::byte> piece);
   void ShowLines(Followed& followed, bool is_end);
   void Show(std::string_view lines, bool is_stderr);

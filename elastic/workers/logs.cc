@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/text_template.h"
+#include "base/within.h"
 
 namespace keel {
 namespace {
@@ -144,9 +145,12 @@ Result<SeatLogs> WorkerLogs::Prepare(int attempt, int local_rank) {
   SeatLogs logs = PlanSeatLogs(options_, run_dir_, std::max(attempt, next), local_rank);
   next = logs.attempt + 1;
   if (logs.folder.empty()) return logs;
-  const Status made = MakeFolder(files_, logs.folder);
-  // On a full disk the output still goes to the console; what the files miss of it is reported.
-  if (!made.ok() && made.error().code == Code::kNoSpace) {
+  const auto answer = Within<Status>(kLogFolderLimit, [&files = files_, folder = logs.folder] {
+    return MakeFolder(files, folder);
+  });
+  const Status made = answer.value_or(Error{Code::kTimeout, logs.folder + " does not answer"});
+  // The output still goes to the console; what the files miss of it is reported.
+  if (!made.ok() && made.error().code != Code::kInvalid) {
     LogWarn("no-log-folder", {{"local_rank", local_rank}, {"reason", made.error().message}});
     return logs;
   }

@@ -7,7 +7,7 @@
 //            survive power loss: no folder is synced.
 // Threads    one at a time.
 // Errors     kInvalid: the log folder is no folder; those of Files::MakeDir().
-// Lifetime   keeps `files` by reference.
+// Lifetime   keeps `files` by reference, also in a call that gets no answer.
 #pragma once
 
 #include <map>
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/random.h"
 #include "base/result.h"
@@ -23,6 +24,9 @@
 #include "elastic/workers/stream_map.h"
 
 namespace keel {
+
+// So long a file system is waited for by what the launcher must not stand still for.
+inline constexpr Duration kLogFolderLimit = std::chrono::seconds(3);
 
 // Given as --log-dir: no files at all; whatever is not hidden goes to the console.
 inline constexpr const char* kNoLogs = "/dev/null";
@@ -77,7 +81,8 @@ class WorkerLogs {
   const LogOptions& options() const { return options_; }
   const std::string& run_dir() const { return run_dir_; }   // empty: none
 
-  // Makes the folder of a worker that is about to be started; on a full disk it only logs that.
+  // Makes the folder of a worker that is about to be started; where the disk is full, fails or does
+  // not answer, it only logs that.
   Result<SeatLogs> Prepare(int attempt, int local_rank);
 
   // To be called after the last worker: in a folder that we chose ourselves, removes what is empty.

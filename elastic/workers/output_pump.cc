@@ -13,7 +13,9 @@
 
 #include "base/check.h"
 #include "base/file_helpers.h"
+#include "base/within.h"
 #include "elastic/process/quiet_thread.h"
+#include "elastic/workers/logs.h"
 
 namespace keel {
 namespace {
@@ -60,8 +62,11 @@ Result<OutputPump::Source> OutputPump::Open(std::string path, std::shared_ptr<Ou
   stream->read = std::move(pipe.read);
   stream->spool = std::move(spool);
   // The file is made now for those who look for it; if that fails, Take() tries again.
-  auto file = files_.Open(stream->path, {.write = true, .create = true});
-  if (file.ok()) stream->file = *std::move(file);
+  using Opened = Result<std::unique_ptr<File>>;
+  auto file = Within<Opened>(kLogFolderLimit, [&files = files_, path = stream->path] {
+    return files.Open(path, {.write = true, .create = true});
+  });
+  if (file && file->ok()) stream->file = **std::move(file);
   int number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -225,6 +230,7 @@ size_t OutputPump::AddToFile(Stream& stream, std::string_view bytes, std::string
   const Result<uint64_t> before = stream.file->Size();
   if (!before.ok()) {
     why = before.error().message;
+    stream.file.reset();
     return 0;
   }
   const Status wrote = stream.file->WriteAt(*before, BytesOf(bytes));
@@ -235,6 +241,8 @@ size_t OutputPump::AddToFile(Stream& stream, std::string_view bytes, std::string
     taken = after.ok() && *after > *before ? std::min<uint64_t>(*after - *before, taken) : 0;
   }
   if (taken > 0 && stream.spool) stream.spool->AddFile(stream.file, *before, taken);
+  // This one may never take anything again, and another one may have its name by now.
+  if (!wrote.ok() && wrote.error().code != Code::kNoSpace) stream.file.reset();
   return static_cast<size_t>(taken);
 }
 

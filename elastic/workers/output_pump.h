@@ -3,10 +3,11 @@
 //            file misses: the console still gets the output, from memory if need be. A file that
 //            takes bytes again gets those that come from then on. A worker waits for the disk of
 //            its file, and for nothing else.
-// Does not   show anything (elastic/workers/log_tail.h); wait for a console.
+// Does not   show anything (elastic/workers/log_tail.h); wait for a console, or in Open() for a
+//            file system that does not answer.
 // Threads    methods from any. A thread of its own reads and writes.
 // Errors     of Open(): kForeign: the system gives no pipe. Failures of files are in `lost`.
-// Lifetime   keeps `files` and `lost` by reference.
+// Lifetime   keeps `files` and `lost` by reference; `files` also in a call that gets no answer.
 #pragma once
 
 #include <condition_variable>

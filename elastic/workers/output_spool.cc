@@ -72,6 +72,7 @@ Result<size_t> OutputSpool::Read(std::span<std::byte> into) {
     const std::lock_guard lock(mutex_);
     // Somebody emptied the file, or it cannot be read: this part is lost.
     if (!got.ok() || *got == 0) {
+      lost_bytes_ += ranges_.front().bytes;
       ranges_.pop_front();
       if (!got.ok()) return got.error();
       continue;
@@ -79,6 +80,11 @@ Result<size_t> OutputSpool::Read(std::span<std::byte> into) {
     Consume(*got);
     return *got;
   }
+}
+
+uint64_t OutputSpool::TakeLost() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lost_bytes_, 0);
 }
 
 void OutputSpool::Consume(size_t bytes) {

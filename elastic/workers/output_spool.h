@@ -33,7 +33,10 @@ class OutputSpool {
   bool ended() const;
 
   // Returns 0 if there is nothing more, for now or for ever.
+  // An error: a part cannot be read, and is left out; there may be more behind it.
   Result<size_t> Read(std::span<std::byte> into);
+  // How many bytes were left out since this was last asked.
+  uint64_t TakeLost();
 
  private:
   struct Range {
@@ -49,6 +52,7 @@ class OutputSpool {
   mutable std::mutex mutex_;
   std::deque<Range> ranges_;      // guarded by mutex_, as the rest
   size_t memory_bytes_ = 0;
+  uint64_t lost_bytes_ = 0;
   bool ended_ = false;
 };
 

@@ -257,7 +257,7 @@ int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
     (void)console.Write(line, give_up);
     return line.size() - console.missed();
   });
-  PosixFiles files;
+  static PosixFiles files;   // also for calls that get no answer as long as this process lives
   auto stores = JobStores::Open(config, seal, unmarked);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
   const auto home = OpenHome(config, seal);
@@ -271,6 +271,7 @@ int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
   PassOn(files, story, environment);
   log.Add(EndText(config, story));
   (void)log.Flush((*supervisor)->show_by());
+  if ((*supervisor)->has_silent_logs()) (void)supervisor->release();   // all else is over
   return code;
 }
 

@@ -7,10 +7,12 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <future>
 #include <set>
 #include <vector>
 
 #include "base/environment.h"
+#include "base/faulty_files.h"
 #include "base/log.h"
 #include "base/posix_files.h"
 #include "base/random.h"
@@ -53,7 +55,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
     events.on_link_broken = [](int, const Error&) {};
     events.on_ending = [](int, const ExitStatus&) {};
     events.on_ended = [this](int, const ExitStatus& status) { ended_ = status; };
-    auto crew = Crew::Open(loop_, plan_, files_, random_, OwnEnvironment(), std::move(events),
+    auto crew = Crew::Open(loop_, plan_, *files_, random_, OwnEnvironment(), std::move(events),
                            nullptr, stacks_limit, kSpareDelay, end_politeness_);
     ASSERT_OK(crew);
     crew_ = *std::move(crew);
@@ -64,11 +66,11 @@ class CrewOfOneThatHangs : public ::testing::Test {
     ASSERT_TRUE(Until([&] { return Has(Worker("stdout.log"), "up"); }));
   }
   std::string Worker(const std::string& file) {
-    const auto runs = files_.List(plan_.logs.log_dir);   // this one
+    const auto runs = files_->List(plan_.logs.log_dir);   // this one
     if (!runs.ok() || runs->empty()) return "";
     const std::string path =
         plan_.logs.log_dir + "/" + runs->front().name + "/attempt_0/0/" + file;
-    return files_.Stat(path).ok() ? ReadFile(path) : "";
+    return files_->Stat(path).ok() ? ReadFile(path) : "";
   }
   static bool Has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
@@ -85,7 +87,8 @@ class CrewOfOneThatHangs : public ::testing::Test {
   }
 
   TempDir folder_;
-  PosixFiles files_;
+  PosixFiles own_files_;
+  Files* files_ = &own_files_;
   Random random_{1};
   WorkerPlan plan_;
   std::string log_;
@@ -137,6 +140,21 @@ TEST_F(CrewOfOneThatHangs, WhenThatTimeIsOverItIsKilled) {
   crew_->DumpStacks(0);
   ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
   EXPECT_EQ(*ended_, ExitStatus::Killed(SIGKILL));
+}
+
+TEST_F(CrewOfOneThatHangs, ItsEndIsToldAlsoWhereItsErrorFileGivesNoAnswer) {
+  static PosixFiles below;   // as long as the process, as the call that gets no answer
+  static FaultyFiles silent(below);
+  static std::promise<void> answers;
+  files_ = &silent;
+  Start("silent");
+  silent.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kOpen, .path_part = "error.json",
+               .act = [] { answers.get_future().wait(); }});
+  crew_->Signal(0, SIGKILL);
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  EXPECT_EQ(crew_->Describe(0, 0, *ended_, 0).status, ExitStatus::Killed(SIGKILL));
+  EXPECT_THAT(log_, AllOf(HasSubstr("warn error-file"), HasSubstr("error.json does not answer")));
+  answers.set_value();
 }
 
 // A stopped process would not come to its handler.

@@ -186,6 +186,39 @@ TEST_F(LogFolder, OfOneThatNobodyAskedForOnlyWhatHoldsSomethingStays) {
   EXPECT_OK(files_.Stat(kept.folder));
 }
 
+TEST_F(LogFolder, OfAWorkerIsNotWaitedForWhereTheFileSystemIsSilent) {
+  static PosixFiles below;   // as long as the process, as the call that gets no answer
+  static FaultyFiles silent(below);
+  static std::promise<void> answers;
+  LogOptions options;
+  options.log_dir = dir_.File("logs");
+  options.redirects = *ParseStreamMap("3");
+  ASSERT_OK_AND_ASSIGN(WorkerLogs logs, WorkerLogs::Open(silent, random_, options));
+  silent.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kMakeDir, .act = [] {
+    answers.get_future().wait();
+  }});
+  std::string log;
+  LogToCallback([&](std::string_view line) { log += line; });
+  ASSERT_OK_AND_ASSIGN(const SeatLogs made, logs.Prepare(0, 0));
+  LogToStderr();
+  EXPECT_EQ(made.out.to, To::kFile) << "it may answer again";
+  EXPECT_THAT(log, HasSubstr("no-log-folder local_rank=0"));
+  EXPECT_THAT(log, HasSubstr("does not answer"));
+  answers.set_value();
+}
+
+// Else one death behind a disk that fails would spend all restarts.
+TEST_F(LogFolder, OfAWorkerMayBeMissingWhereTheDiskFails) {
+  FaultyFiles dying(files_);
+  LogOptions options;
+  options.log_dir = dir_.File("logs");
+  ASSERT_OK_AND_ASSIGN(WorkerLogs logs, WorkerLogs::Open(dying, random_, options));
+  for (const int error_number : {EIO, EROFS, ENOSPC, ESTALE}) {
+    dying.Plan({.op = FileOp::kMakeDir, .error_number = error_number});
+    EXPECT_OK(logs.Prepare(0, 0)) << error_number;
+  }
+}
+
 class LogTailTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -283,6 +316,42 @@ TEST_F(LogTailTest, AFilteredFileIsClosedWithItsLastWorkerAndGoesOnWithAnother) 
   Append("b", "loss=2\n");
   EXPECT_OK(tail_->Stop(Limit()));
   EXPECT_EQ(ReadFile(source.filtered_path), "[r0]:loss=1\n[r1]:loss=2\n");
+}
+
+TEST_F(LogTailTest, AFilteredFileThatWasEmptiedGoesOnAtItsBeginning) {
+  TailSource source = Source("a", "");
+  source.filtered_path = dir_.File("filtered");
+  source.filters = {"loss"};
+  tail_->Follow(source);
+  Append("a", "loss=1\n");
+  ReadUntil("loss=1\n");
+  boost::filesystem::resize_file(source.filtered_path, 0);
+  Append("a", "loss=2\n");
+  EXPECT_OK(tail_->Stop(Limit()));
+  EXPECT_EQ(ReadFile(source.filtered_path), "loss=2\n");
+}
+
+// Its first words are in a file on a disk that died, and its last ones in memory.
+TEST_F(LogTailTest, WhatASpoolCannotReadIsCountedAndTheRestIsShown) {
+  FaultyFiles dying(files_);
+  Append("a", "early\n");
+  auto file = dying.Open(dir_.File("a"), {});
+  ASSERT_OK(file);
+  dying.Plan({.op = FileOp::kReadAt, .lasting = true});
+  std::vector<LostBytes> told;
+  LostOutput lost([&](const LostBytes& one) { told.push_back(one); });
+  LogTail tail(files_, lost, console_.write.number(), console_.write.number());
+  TailSource source = Source("a", "[r0]:");
+  source.spool = std::make_shared<OutputSpool>(100);
+  source.spool->AddFile(*std::move(file), 0, 6);
+  EXPECT_EQ(source.spool->AddMemory("why it ended\n"), 13u);
+  source.spool->End();
+  tail.Follow(source);
+  EXPECT_OK(tail.Stop(Limit()));
+  EXPECT_EQ(ReadUntil("ended\n"), "[r0]:why it ended\n");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].where, "the console, of " + dir_.File("a"));
+  EXPECT_EQ(told[0].bytes, 6u);
 }
 
 TEST_F(LogTailTest, WhatNeverWritesOrNeverExistsEndsCleanly) {  // #99

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <future>
 
 #include "base/faulty_files.h"
 #include "base/posix_files.h"
@@ -65,6 +66,38 @@ class OutputPumpTest : public ::testing::Test {
   std::unique_ptr<OutputPump> pump_;
   OutputPump::Source source_;
 };
+
+// As after a remount, or a handle that NFS calls stale.
+TEST_F(OutputPumpTest, AFileThatFailsIsOpenedAnew) {
+  Write("first\n");
+  while (ReadFile(path_) != "first\n") {
+  }
+  files_.Plan({.op = FileOp::kWriteAt, .error_number = ESTALE});
+  Write("lost\n");
+  while (lost_.All().empty()) {
+  }
+  ASSERT_OK(below_.Remove(path_));
+  Write("last\n");
+  Finish();
+  EXPECT_EQ(ReadFile(path_), "last\n");
+}
+
+TEST_F(OutputPumpTest, OpeningWaitsForNoFileSystemThatIsSilent) {
+  Finish();
+  static PosixFiles below;   // as long as the process, as the call that gets no answer
+  static FaultyFiles silent(below);
+  static std::promise<void> answers;
+  silent.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kOpen, .act = [] {
+    answers.get_future().wait();
+  }});
+  ASSERT_OK_AND_ASSIGN(pump_, OutputPump::Start(silent, lost_));
+  Open(nullptr);
+  EXPECT_EQ(silent.strikes(), 1);
+  Write("said meanwhile\n");
+  Finish();   // the pump itself opens it, and is answered
+  EXPECT_EQ(ReadFile(path_), "said meanwhile\n");
+  answers.set_value();
+}
 
 TEST_F(OutputPumpTest, WhatAWorkerWritesIsInItsFileAndShown) {
   std::string much;
