@@ -11,16 +11,15 @@ namespace {
 
 using Partial = RetentionPolicy::Partial;
 
-// Why a complete step stays; empty: it may go. `newer`: how many complete ones are newer.
-std::string WhyKeep(const StepEntry& entry, uint64_t newer, const RetentionPolicy& policy) {
+// Why a complete step stays; empty: it may go. `complete`: the steps that count, rising.
+std::string WhyKeep(const StepEntry& entry, const std::vector<uint64_t>& complete, uint64_t newer,
+                    const RetentionPolicy& policy) {
   if (policy.made && entry.step > *policy.made) return "newer than what the job makes";
   if (newer == 0) return "newest complete";
   if (policy.needed == entry.step) return "being copied to the mirror";
   if (newer < policy.keep_last) return "one of the last " + std::to_string(policy.keep_last);
-  if (policy.keep_every > 0 && entry.step % policy.keep_every == 0) {
-    return "step is a multiple of " + std::to_string(policy.keep_every);
-  }
-  return "";
+  const std::optional<uint64_t> multiple = KeptFor(entry.step, complete, policy.keep_every);
+  return multiple ? "the first from step " + std::to_string(*multiple) + " on" : "";
 }
 
 RetentionVerdict JudgeIncomplete(const StepEntry& entry, bool has_newer,
@@ -42,14 +41,17 @@ RetentionVerdict JudgeIncomplete(const StepEntry& entry, bool has_newer,
   return verdict;
 }
 
-RetentionVerdict JudgeOne(const StepEntry& entry, uint64_t newer, const RetentionPolicy& policy) {
+RetentionVerdict JudgeOne(const StepEntry& entry, const std::vector<uint64_t>& complete,
+                          const RetentionPolicy& policy) {
+  const uint64_t newer = static_cast<uint64_t>(
+      complete.end() - std::upper_bound(complete.begin(), complete.end(), entry.step));
   if (entry.pinned) return {entry.step, entry.dir, false, "pinned"};
   if (entry.in_progress) return {entry.step, entry.dir, false, "being written"};
   if (entry.state == StepState::kNewer) {
     return {entry.step, entry.dir, false, "written by a newer version"};
   }
   if (entry.state != StepState::kComplete) return JudgeIncomplete(entry, newer > 0, policy);
-  const std::string why = WhyKeep(entry, newer, policy);
+  const std::string why = WhyKeep(entry, complete, newer, policy);
   if (!why.empty()) return {entry.step, entry.dir, false, why};
   return {entry.step, entry.dir, true, std::to_string(newer) + " newer ones are complete"};
 }
@@ -69,6 +71,15 @@ std::string WhyNotRemoved(Removal removal) {
 
 }  // namespace
 
+std::optional<uint64_t> KeptFor(uint64_t step, const std::vector<uint64_t>& complete,
+                                uint64_t every) {
+  if (every == 0 || step < every) return std::nullopt;
+  const uint64_t multiple = step - step % every;
+  const auto first = std::lower_bound(complete.begin(), complete.end(), multiple);
+  if (first != complete.end() && *first < step) return std::nullopt;
+  return multiple;
+}
+
 std::vector<RetentionVerdict> DecideRetention(const std::vector<StepEntry>& entries,
                                               const RetentionPolicy& policy) {
   std::vector<uint64_t> complete;
@@ -78,10 +89,7 @@ std::vector<RetentionVerdict> DecideRetention(const std::vector<StepEntry>& entr
   }
   std::sort(complete.begin(), complete.end());
   std::vector<RetentionVerdict> verdicts;
-  for (const StepEntry& entry : entries) {
-    const auto newer = std::upper_bound(complete.begin(), complete.end(), entry.step);
-    verdicts.push_back(JudgeOne(entry, complete.end() - newer, policy));
-  }
+  for (const StepEntry& entry : entries) verdicts.push_back(JudgeOne(entry, complete, policy));
   return verdicts;
 }
 
@@ -116,22 +124,31 @@ Result<uint64_t> Carry(Files& files, const StepEntry& entry, bool dry_run,
 }  // namespace
 
 Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
-                                       const RetentionPolicy& policy, bool dry_run) {
+                                       const RetentionPolicy& policy, bool dry_run,
+                                       const std::function<bool()>& has_to_end) {
   KEEL_TRY_ASSIGN(const auto entries, ListSteps(files, root));
   RetentionReport report;
   report.verdicts = DecideRetention(entries, policy);
   // One step that cannot be removed, for example because of a foreign file in it, must not let all
   // newer ones fill the disk.
   ErrorList errors;
+  bool is_cut_off = false;
   for (size_t i = 0; i < entries.size(); ++i) {
-    const auto freed = Carry(files, entries[i], dry_run, &report.verdicts[i]);
+    RetentionVerdict& verdict = report.verdicts[i];
+    if (is_cut_off) {
+      if (verdict.remove) verdict.reason = "the next one removes it: there was no time left";
+      verdict.remove = false;
+      continue;
+    }
+    const auto freed = Carry(files, entries[i], dry_run, &verdict);
     if (freed.ok()) {
       report.bytes_freed += *freed;
     } else {
       errors.Add(freed.error());
     }
+    is_cut_off = verdict.remove && has_to_end && has_to_end();
   }
-  const Status discarded = dry_run ? Ok() : DiscardDeadUploads(files, root);
+  const Status discarded = dry_run || is_cut_off ? Ok() : DiscardDeadUploads(files, root);
   // Not all who may remove objects may list uploads, and not all stores have such a list.
   if (!discarded.ok() && discarded.error().code != Code::kInvalid) errors.Add(discarded.error());
   KEEL_TRY(errors.ToStatus("removing checkpoints in " + root + " (all others are dealt with)"));

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ namespace keel {
 
 struct RetentionPolicy {
   uint64_t keep_last = 3;   // complete ones; at least 1 is kept
-  uint64_t keep_every = 0;  // multiples of this stay for ever; 0: none
+  uint64_t keep_every = 0;  // the first at or after each multiple of this stays for ever; 0: none
   enum class Partial {
     kKeep,
     kRemoveOlder,  // those older than the newest complete one
@@ -39,9 +40,15 @@ struct RetentionVerdict {
   uint64_t step = 0;
   std::string dir;
   bool remove = false;
-  std::string reason;  // "newest complete", "one of the last 3", "step is a multiple of 1000" ...
+  std::string reason;  // "newest complete", "one of the last 3", "the first from step 2000 on" ...
   bool vanished = false;  // it was to be removed, but another process has done that
 };
+
+// The multiple of `every` for which a step is kept for ever: no complete one lies between the two.
+// (Saves that wait for the one before come late, and those by the clock at any step.) Nothing: it
+// is not kept so. `complete`: steps, rising.
+std::optional<uint64_t> KeptFor(uint64_t step, const std::vector<uint64_t>& complete,
+                                uint64_t every);
 
 // One verdict for each entry, in their order. `entries` as from ListSteps().
 std::vector<RetentionVerdict> DecideRetention(const std::vector<StepEntry>& entries,
@@ -53,8 +60,10 @@ struct RetentionReport {
 };
 
 // Lists, decides and removes; the verdicts then say what became of each. It also removes what dead
-// attempts left in complete steps. With `dry_run` bytes_freed says what would go.
+// attempts left in complete steps. With `dry_run` bytes_freed says what would go. Once `has_to_end`
+// it ends with the next one that is removed, so that what is there does not grow from run to run.
 Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
-                                       const RetentionPolicy& policy, bool dry_run = false);
+                                       const RetentionPolicy& policy, bool dry_run = false,
+                                       const std::function<bool()>& has_to_end = {});
 
 }  // namespace keel

@@ -56,6 +56,17 @@ TEST(Retention, KeepsMultiplesAndPinnedOnes) {
   EXPECT_EQ(Removed(entries, {.keep_last = 1, .keep_every = 1000}), Steps{1600});
 }
 
+// As where saves come late, or by the clock.
+TEST(Retention, KeepsTheFirstAfterEachMultipleThatIsNoStepOfASave) {
+  std::vector<StepEntry> entries{Entry(90), Entry(117), Entry(163), Entry(200), Entry(246),
+                                 Entry(390, StepState::kPartial), Entry(391), Entry(395),
+                                 Entry(500), Entry(520)};
+  EXPECT_EQ(Removed(entries, {.keep_last = 1, .keep_every = 100}), (Steps{90, 163, 246, 390, 395}));
+  // What a resume passed over does not stand for what the job makes.
+  EXPECT_EQ(Removed(entries, {.keep_last = 1, .keep_every = 1000, .made = 395}),
+            (Steps{90, 117, 163, 200, 246, 390, 391}));
+}
+
 TEST(Retention, DoesNotCountWhatIsNotComplete) {
   const std::vector<StepEntry> entries{Entry(1), Entry(2), Entry(3, StepState::kDamaged),
                                        Entry(4, StepState::kPartial)};

@@ -44,7 +44,8 @@ OptionTable GcTable() {
   table.Add(Option::Integer("keep", 3, "How many of the newest complete checkpoints to keep")
                 .Range(1, 1'000'000'000));
   table.Add(Option::Integer("keep-every", 0,
-                            "Keep checkpoints whose step is a multiple of this; 0: none")
+                            "Keep the first checkpoint at or after each multiple of this step; "
+                            "0: none")
                 .AtLeast(0));
   table.Add(Option::Choice("partial", {"keep", "older", "all"}, "older",
                            "Which incomplete checkpoints to remove. keep: none; older: those older "
@@ -53,7 +54,7 @@ OptionTable GcTable() {
                          "Treat damaged checkpoints as incomplete ones"));
   table.Add(Option::Flag("dry-run", false, "Only show what would be removed"));
   table.AddExample("keel gc runs/bert --keep 5 --keep-every 1000 --dry-run",
-                   "What would be removed if five and every thousandth were kept");
+                   "What would be removed if five and one of each thousand steps were kept");
   return table;
 }
 

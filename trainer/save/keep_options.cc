@@ -52,8 +52,8 @@ void AddKeepOptions(OptionTable& table) {
                 .RealRange(0, 1e6).Placeholder("MINUTES"));
   table.Add(Option::Integer("keep", 3, "How many of the newest checkpoints to keep")
                 .AtLeast(1).Placeholder("N"));
-  table.Add(Option::Integer("keep-every", 0, "Keep every checkpoint whose step is a "
-                                             "multiple of this; 0: none")
+  table.Add(Option::Integer("keep-every", 0, "Keep the first checkpoint at or after "
+                                             "each multiple of this step, for ever; 0: none")
                 .AtLeast(0).Placeholder("N"));
   table.Add(Option::Choice("codec", {"planes", "zstd", "none"}, "planes",
                            "How checkpoints are compressed"));

@@ -13,6 +13,19 @@ bool Holds(const std::vector<StepEntry>& there, uint64_t step) {
   });
 }
 
+// Of both places: what is kept for ever is so in both. Rising.
+std::vector<uint64_t> CompleteIn(const std::vector<StepEntry>& here,
+                                 const std::vector<StepEntry>& there) {
+  std::vector<uint64_t> steps;
+  for (const auto* place : {&here, &there}) {
+    for (const StepEntry& entry : *place) {
+      if (entry.state == StepState::kComplete) steps.push_back(entry.step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
 }  // namespace
 
 std::vector<StepEntry> UpTo(std::vector<StepEntry> entries, std::optional<uint64_t> step) {
@@ -36,15 +49,14 @@ MirrorChoice NextToMirror(const std::vector<StepEntry>& here, const std::vector<
                           const RetentionPolicy& retention) {
   const std::optional<uint64_t> newest_here = NewestStep(here), newest_there = NewestStep(there);
   if (!newest_here) return {std::nullopt, "nothing is saved yet"};
+  const std::vector<uint64_t> complete = CompleteIn(here, there);
   for (auto entry = here.rbegin(); entry != here.rend(); ++entry) {
     if (entry->state != StepState::kComplete || Holds(there, entry->step)) continue;
     if (entry->step == *newest_here && (!newest_there || *newest_there < entry->step)) {
       return {*entry, "the newest"};
     }
-    const uint64_t every = retention.keep_every;
-    if (every > 0 && entry->step % every == 0) {
-      return {*entry, "step is a multiple of " + std::to_string(every)};
-    }
+    const auto multiple = KeptFor(entry->step, complete, retention.keep_every);
+    if (multiple) return {*entry, "the first from step " + std::to_string(*multiple) + " on"};
   }
   return {std::nullopt, "all is there"};
 }

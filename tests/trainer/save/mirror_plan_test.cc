@@ -48,6 +48,13 @@ TEST(NextToMirror, WhatIsKeptForEverFollowsFromTheNewestDown) {
             std::nullopt);
 }
 
+TEST(NextToMirror, TheFirstAfterAMultipleFollowsUnlessTheMirrorHasAnEarlierOne) {
+  const auto here = Steps({{117, kComplete}, {163, kComplete}, {200, kComplete}});
+  EXPECT_EQ(Next(here, Steps({{200, kComplete}}), 100), 117u);
+  EXPECT_EQ(Next(here, Steps({{163, kComplete}, {200, kComplete}}), 100), 117u);
+  EXPECT_EQ(Next(here, Steps({{105, kComplete}, {200, kComplete}}), 100), std::nullopt);
+}
+
 // Nothing takes the place of a manifest. What a copy that died has left is another matter.
 TEST(NextToMirror, AStepThatIsDamagedThereIsNotTriedAgain) {
   const auto here = Steps({{10, kComplete}, {20, kComplete}});
