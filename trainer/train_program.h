@@ -48,6 +48,9 @@ struct EvaluationPlan {
   std::function<at::Tensor(const Batch&)> metric = {};    // the mean over a batch's samples
   uint64_t every = 100;                                   // steps
   uint64_t batch = 0;                                     // samples at once; 0: the lanes' own
+
+  // After so many steps.
+  bool IsDue(uint64_t steps) const { return dataset && steps > 0 && steps % every == 0; }
 };
 
 struct EvaluationReport {

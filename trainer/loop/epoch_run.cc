@@ -104,10 +104,12 @@ class EpochRun {
 
   // --- Steps ---
 
-  // Who catches up has nothing to save, and would leave alone. But a stop of the job, at which all
-  // save together, may come to its host first: it waits until the others would have heard of it.
+  // Who catches up would leave alone, and with a mirror nobody waits for it where some stay. But a
+  // stop of the job may come to one host first: it waits until the others would have heard of it.
   bool SaysStop(const EpochCallbacks::Wishes& wishes) {
-    if (!wishes.stop || !CatchesUp(static_cast<size_t>(group_.rank()))) return wishes.stop;
+    const bool mirrors = parts_.saves() && parts_.saver().mirrors() && group_.size() > 1;
+    const bool is_patient = mirrors || CatchesUp(static_cast<size_t>(group_.rank()));
+    if (!wishes.stop || !is_patient) return wishes.stop;
     if (!stop_heard_) stop_heard_ = RealClock().Monotonic();
     const Duration spread = std::min(kStopSpread, wishes.left.value_or(kStopLimit) / 3);
     return RealClock().Monotonic() - *stop_heard_ >= spread;
@@ -228,10 +230,7 @@ class EpochRun {
 
   // --- Members that catch up ---
 
-  bool IsEvaluated(uint64_t step) const {
-    const EvaluationPlan& plan = state_.program().evaluation;
-    return plan.dataset && step > 0 && step % plan.every == 0;
-  }
+  bool IsEvaluated(uint64_t step) const { return state_.program().evaluation.IsDue(step); }
 
   // They are not asked again until nobody catches up any more.
   Placement LanesOfOthers(const Met& met) const {
@@ -404,9 +403,8 @@ class EpochRun {
                                             const EpochCallbacks::Wishes& wishes) {
     using End = std::optional<EpochEnd>;
     if (state_.step() >= state_.config().steps) return End();   // no wish counts any more
-    bool stop = false;
-    bool stops_together = false;   // a newcomer has nothing to save, and leaves alone
-    bool join = false;
+    bool stop = AllLeave(records), join = false;
+    bool stops_together = stop;   // a newcomer has nothing to save, and leaves alone
     std::vector<SaveVote> saves;
     for (size_t rank = 0; rank < records.size(); ++rank) {
       const VoteRecord& record = records[rank];

@@ -39,7 +39,10 @@ std::string FaultsIn(EpochGroup& group, const std::vector<std::string>& said) {
 
 // Rank 0 looks, and tells all.
 Result<bool> IsCommittedForAll(const EpochParts& parts) {
-  const bool committed = parts.group.rank() == 0 && parts.saver().at_once().IsCommitted();
+  bool committed = false;
+  if (parts.group.rank() == 0) {
+    KEEL_TRY_ASSIGN(committed, parts.saver().at_once().IsCommitted(parts.Waiting()));
+  }
   KEEL_TRY_ASSIGN(const std::vector<bool> said, GatherFlags(parts.group, committed));
   return bool(said[0]);
 }
@@ -84,17 +87,9 @@ void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
             {"instead", finishes ? "finishing the save under way" : "leaving at once"}});
 }
 
-// Also whoever catches up, and says so later than it was told.
-bool AllLeave(const std::vector<VoteRecord>& records) {
-  return std::all_of(records.begin(), records.end(), [](const VoteRecord& record) {
-    return record.stop || record.leaving;
-  });
-}
-
-void TellUnsaved(const EpochParts& parts, const std::vector<VoteRecord>& records) {
-  const bool some_stay = !AllLeave(records);
-  parts.saver().TellUnsaved(some_stay ? "the workers that stay go on with these steps"
-                                      : "these steps are lost");
+void TellUnsaved(const EpochParts& parts, bool all_leave) {
+  parts.saver().TellUnsaved(all_leave ? "these steps are lost"
+                                      : "the workers that stay go on with these steps");
 }
 
 // Fails with an error of the group, or if the save could not be committed, which all members see.
@@ -117,6 +112,12 @@ Status FinishUnderWay(const EpochParts& parts) {
 }
 
 }  // namespace
+
+bool AllLeave(const std::vector<VoteRecord>& records) {
+  return std::all_of(records.begin(), records.end(), [](const VoteRecord& record) {
+    return record.stop || record.leaving;
+  });
+}
 
 Result<std::string> AwaitMirror(const EpochParts& parts, bool all,
                                 const std::function<std::optional<TimePoint>()>& deadline) {
@@ -162,7 +163,10 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   if (decision.what != StopSave::kSave) TellItDoesNotFit(parts, decision);
   Status saved;
   std::optional<TimePoint> deadline;
-  if (decision.left) deadline = RealClock().Monotonic() + *decision.left;
+  if (decision.left) {
+    deadline = RealClock().Monotonic() + *decision.left;
+    parts.saver().Hurry();
+  }
   if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
   const bool is_here = decision.what == StopSave::kSave && saved.ok();
   // Where some stay, they train on, and copy it meanwhile.
@@ -176,7 +180,7 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   const bool is_saved = decision.what == StopSave::kSave && saved.ok();
   if (parts.group.rank() != 0) return is_saved;
   if (!saved.ok()) LogError("save-failed", {{"reason", saved.error().message}});
-  if (!is_saved && !is_here) TellUnsaved(parts, records);
+  if (!is_saved && !is_here) TellUnsaved(parts, AllLeave(records));
   return is_saved;
 }
 

@@ -33,6 +33,9 @@ StopDecision DecideStopBy(const std::vector<VoteRecord>& records);
 
 // Saves if the votes say that there is time; those that were told to stop do so in any case.
 // Returns whether the state of this step was saved.
+// Whether every worker was told to stop: who catches up says so later than it was told.
+bool AllLeave(const std::vector<VoteRecord>& records);
+
 Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& records);
 
 }  // namespace keel

@@ -256,12 +256,18 @@ std::optional<Duration> Trainer::TimeLeft() const {
   return std::max(*stop_by_ - RealClock().Monotonic(), Duration(0));
 }
 
+bool Trainer::IsCommitted() const {
+  const Result<bool> answer = keeping_->checkpointer.at_once().IsCommitted(
+      {.tick = [this] { whereabouts_->Tick(); }});
+  return answer.ok() && *answer;
+}
+
 // Whether this worker can save the whole state alone in time. It logs an error if not.
 bool Trainer::SaveFits() const {
   const auto needs = keeping_->checkpointer.ExpectedSave(1);
   const StopDecision decision = DecideStopSave({{.left = TimeLeft(), .needs = needs}});
   if (decision.what == StopSave::kSave) return true;
-  if (keeping_->checkpointer.at_once().IsCommitted()) return true;
+  if (IsCommitted()) return true;
   const auto newest = keeping_->checkpointer.NewestSaved();
   LogError("save-does-not-fit", {{"step", state_.step()},
                                  {"needs", DurationText(decision.needs)},
@@ -289,7 +295,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
       {.tick = [this] { whereabouts_->Tick(); }}, stop_by_);
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
-  if (keeping_->checkpointer.at_once().IsCommitted()) return Leave(std::nullopt);
+  if (IsCommitted()) return Leave(std::nullopt);
   keeping_->checkpointer.TellUnsaved("these steps are lost, unless another worker holds them");
   return Leave(std::nullopt);
 }

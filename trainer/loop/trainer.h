@@ -56,6 +56,7 @@ class Trainer {
   void Note(const SupervisorMessage& message);
   bool StopWanted() const;
   std::optional<Duration> TimeLeft() const;
+  bool IsCommitted() const;
   bool SaveFits() const;
   bool SaveWanted();
   Result<TrainOutcome> LeaveParked();

@@ -18,11 +18,9 @@
 
 namespace keel {
 
-// `tick` is called each second, in the caller's thread.
+// The answer, once it comes.
 template <class T>
-std::optional<T> AskAside(const std::string& thread, Duration limit,
-                          const std::function<void()>& tick, std::function<T()> question) {
-  constexpr Duration kTick = std::chrono::seconds(1);
+std::future<T> StartAsking(const std::string& thread, std::function<T()> question) {
   auto promise = std::make_shared<std::promise<T>>();
   std::future<T> answer = promise->get_future();
   StartQuietThread(thread, [promise, question = std::move(question)]() mutable {
@@ -30,6 +28,15 @@ std::optional<T> AskAside(const std::string& thread, Duration limit,
     question = nullptr;
     promise->set_value(std::move(answered));
   }).detach();
+  return answer;
+}
+
+// `tick` is called each second, in the caller's thread.
+template <class T>
+std::optional<T> AskAside(const std::string& thread, Duration limit,
+                          const std::function<void()>& tick, std::function<T()> question) {
+  constexpr Duration kTick = std::chrono::seconds(1);
+  std::future<T> answer = StartAsking(thread, std::move(question));
   for (Duration waited{0}; answer.wait_for(kTick) != std::future_status::ready; waited += kTick) {
     if (waited >= limit) return std::nullopt;
     tick();

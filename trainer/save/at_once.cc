@@ -3,12 +3,15 @@
 
 #include <unistd.h>
 
+#include <future>
+#include <string>
 #include <utility>
 
 #include "base/file_helpers.h"
 #include "base/object_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/names.h"
+#include "trainer/save/ask_aside.h"
 #include "trainer/save/job_locks.h"
 
 namespace keel {
@@ -17,19 +20,30 @@ namespace {
 // For another parked worker to save for all.
 constexpr Duration kSingleSaveLimit = std::chrono::seconds(60);
 
-}  // namespace
-
 // The trail tells which run it was. Whoever renamed the manifest may have died, or failed, before
 // it was durable.
-bool SaveAtOnce::IsCommitted() const {
-  const std::string dir = JoinPath(tools_.config.root, StepDirName(tools_.state.step()));
-  const auto manifest = ReadManifest(tools_.files, dir);
+bool IsCommittedBy(Files& files, const std::string& dir, const std::string& trail) {
+  const auto manifest = ReadManifest(files, dir);
   if (!manifest.ok()) return false;
   const Metadata& metadata = manifest->description.metadata;
-  const auto trail = metadata.find("trail");
-  const bool ours =
-      trail != metadata.end() && trail->second == MetadataValue(tools_.state.trail().Hex());
-  return ours && tools_.files.SyncDir(dir).ok();
+  const auto found = metadata.find("trail");
+  return found != metadata.end() && found->second == MetadataValue(trail) &&
+         files.SyncDir(dir).ok();
+}
+
+}  // namespace
+
+Result<bool> SaveAtOnce::IsCommitted(const DiskWaiting& waiting) {
+  const uint64_t step = tools_.state.step();
+  const auto is_committed = [&files = tools_.files, trail = tools_.state.trail().Hex(),
+                             dir = JoinPath(tools_.config.root, StepDirName(step))] {
+    return IsCommittedBy(files, dir, trail);
+  };
+  std::future<bool> answer = StartAsking<bool>("keel-committed", is_committed);
+  KEEL_TRY(tools_.AwaitDisk(waiting, step, [&](Duration limit) {
+    return answer.wait_for(limit) == std::future_status::ready;
+  }));
+  return answer.get();
 }
 
 Status SaveAtOnce::WriteShare(const DiskWaiting& waiting) {
@@ -85,12 +99,15 @@ Status SaveAtOnce::SaveAlone(const DiskWaiting& waiting) {
                              "process " + std::to_string(getpid()), kSingleSaveLimit);
   const bool has_locks = !IsInBucket(tools_.files, root);
   if (has_locks && !turn.ok() && turn.error().code != Code::kExists) return turn.error();
-  if (IsCommitted()) return Ok();
+  KEEL_TRY_ASSIGN(const bool is_there, IsCommitted(waiting));
+  if (is_there) return Ok();
   KEEL_TRY_ASSIGN(SavePlan plan, tools_.Plan(NewAttempt(random_), 0, 1));
   KEEL_TRY(Write(std::move(plan), waiting));
   const Status committed = CommitShares(waiting);
   // A parked worker without a turn of its own may have been faster.
-  return committed.ok() || !IsCommitted() ? committed : Ok();
+  if (committed.ok()) return Ok();
+  KEEL_TRY_ASSIGN(const bool is_others, IsCommitted(waiting));
+  return is_others ? Ok() : committed;
 }
 
 }  // namespace keel

@@ -18,8 +18,8 @@ class SaveAtOnce {
  public:
   explicit SaveAtOnce(SaveTools& tools) : tools_(tools) {}
 
-  // By this very run, at this very step.
-  bool IsCommitted() const;
+  // By this very run, at this very step. Fails only where `waiting` ends the wait.
+  Result<bool> IsCommitted(const DiskWaiting& waiting);
 
   // --- All members of the epoch together, after SaveBeside::EndUnderWay() ---
 

@@ -72,6 +72,7 @@ void Checkpointer::EndEpoch() {
 
 Status Checkpointer::SaveAlone(const DiskWaiting& waiting, std::optional<TimePoint> deadline) {
   if (!saves()) return Error{Code::kNotFound, "no directory to save in"};
+  if (deadline) Hurry();
   EndEpoch();
   (void)tools_.committer.Await();
   KEEL_TRY(at_once_.SaveAlone(waiting));

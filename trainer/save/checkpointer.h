@@ -41,6 +41,8 @@ class Checkpointer {
   void EndEpoch();
   // This worker saves nothing more.
   void LetGo();
+  // There is a deadline for what is saved from now on: retention does not count against it.
+  void Hurry() { tools_.committer.Hurry(); }
 
   HeldDirectory& directory() { return tools_.directory; }
   SaveBeside& beside() { return beside_; }

@@ -15,14 +15,24 @@ Committer::Committer(Files& files, Clock& clock, const CheckpointConfig& config,
 
 void Committer::Begin(uint64_t step, std::unique_ptr<Save> save, bool is_awaited) {
   step_ = step;
-  commit_ = std::async(std::launch::async, [=, this, save = std::move(save)]() mutable {
+  if (!is_awaited) is_hurried_ = false;
+  std::promise<Outcome> told;
+  commit_ = told.get_future();
+  retention_ = std::async(std::launch::async, [=, this, save = std::move(save),
+                                               told = std::move(told),
+                                               before = std::move(retention_)]() mutable {
     if (!is_awaited) LetOthersFirst();
-    return Commit(step, std::move(save));
+    Outcome outcome = Commit(step, std::move(save));
+    const bool is_there = outcome.status.ok();
+    told.set_value(std::move(outcome));
+    if (before.valid()) before.wait();
+    return is_there ? Retain(step) : Ok();
   });
 }
 
 bool Committer::AwaitDone(Duration limit) const {
-  return commit_.wait_for(limit) == std::future_status::ready;
+  if (is_hurried_) return commit_.wait_for(limit) == std::future_status::ready;
+  return retention_.wait_for(limit) == std::future_status::ready;
 }
 
 void Committer::Collect() {
@@ -33,6 +43,11 @@ Status Committer::Await() {
   if (!under_way()) return Ok();
   const Outcome outcome = commit_.get();
   Tell(step_, outcome);
+  if (is_hurried_) return outcome.status;
+  const Status retained = retention_.get();
+  if (!retained.ok()) {
+    LogWarn("retention-failed", {{"dir", config_.root}, {"reason", retained.error().message}});
+  }
   return outcome.status;
 }
 
@@ -54,12 +69,16 @@ Committer::Outcome Committer::Commit(uint64_t step, std::unique_ptr<Save> save) 
   save.reset();
   outcome.took = clock_.Monotonic() - begin;
   mirror_.Wake(step);
+  return outcome;
+}
+
+Status Committer::Retain(uint64_t step) const {
   RetentionPolicy retention = config_.retention;
   retention.needed = mirror_.under_way();
   retention.made = step;
-  const auto retained = ApplyRetention(files_, config_.root, retention);
-  if (!retained.ok()) outcome.retention = retained.error().message;
-  return outcome;
+  const auto retained = ApplyRetention(files_, config_.root, retention, /*dry_run=*/false,
+                                       [this] { return is_hurried_.load(); });
+  return retained.ok() ? Ok() : Status(retained.error());
 }
 
 void Committer::Tell(uint64_t step, const Outcome& outcome) {
@@ -76,9 +95,6 @@ void Committer::Tell(uint64_t step, const Outcome& outcome) {
                          {"dir", outcome.report.step_dir},
                          {"bytes", outcome.report.stored_bytes},
                          {"commit_ms", outcome.took / std::chrono::milliseconds(1)}});
-  if (!outcome.retention.empty()) {
-    LogWarn("retention-failed", {{"dir", config_.root}, {"reason", outcome.retention}});
-  }
 }
 
 }  // namespace keel

@@ -1,12 +1,14 @@
 // Committer: writes the manifest of a save whose shares are durable, beside training or at once,
 // then wakes the mirror and applies retention.
-// Promises   one commit at a time; each outcome is told in the log once, and measured.
+// Promises   one commit at a time; each outcome is told in the log once, and measured. In a hurry
+//            nobody waits for retention, which goes on beside, and removes one checkpoint at least.
 // Does not   know whether all shares are durable: its caller does.
 // Threads    one; a commit beside training runs in a thread of its own.
 // Errors     those of ckpt/save.h, of the directory that is held, and of the fence: then the save's
 //            files are removed, as after any other one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -34,9 +36,12 @@ class Committer {
   // `is_awaited`: nobody trains meanwhile.
   void Begin(uint64_t step, std::unique_ptr<Save> save, bool is_awaited = false);
 
+  // There is a deadline, until the next commit beside training.
+  void Hurry() { is_hurried_ = true; }
+
   bool under_way() const { return commit_.valid(); }
   uint64_t step() const { return step_; }
-  // Of the commit under way: whether it ended within `limit`.
+  // Of the commit under way: whether it ended within `limit`, with retention unless in a hurry.
   bool AwaitDone(Duration limit) const;
   // Tells of a commit that has ended, if one has.
   void Collect();
@@ -50,9 +55,9 @@ class Committer {
     Status status;
     CommitReport report;
     Duration took{0};
-    std::string retention;   // what went wrong there; empty: nothing
   };
   Outcome Commit(uint64_t step, std::unique_ptr<Save> save) const;
+  Status Retain(uint64_t step) const;
   void Tell(uint64_t step, const Outcome& outcome);
 
   Files& files_;
@@ -64,7 +69,9 @@ class Committer {
   SaveSpeed& speed_;
   uint64_t step_ = 0;                    // of commit_
   std::optional<uint64_t> committed_;
+  std::atomic<bool> is_hurried_{false};
   std::future<Outcome> commit_;          // valid: under way, or ended and not yet told
+  std::future<Status> retention_;        // that of the newest commit, after all those before it
 };
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <future>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/file_helpers.h"
@@ -15,9 +16,12 @@
 #include "ckpt/manifest.h"
 #include "ckpt/names.h"
 #include "ckpt/put_aside.h"
+#include "trainer/save/ask_aside.h"
 #include "trainer/save/mirror_plan.h"
 #include "trainer/save/one_checkpoint.h"
 #include "trainer/save/steps_in.h"
+#include "trainer/save/use_named.h"
+#include "trainer/save/watch.h"
 #include "trainer/saved_config.h"
 #include "trainer/weights.h"
 
@@ -32,17 +36,24 @@ constexpr Duration kOnlyMirrorLimit = std::chrono::minutes(10);
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
-// Runs `work`, and calls the caller's tick while that makes progress.
+// Runs `work`, and calls the caller's tick while that makes progress, or has been without any for
+// no longer than a disk may be silent.
 template <class Work>
 auto Ticking(const ResumeTick& tick, const Progress& progress, Work work) {
   auto done = std::async(std::launch::async, std::move(work));
-  uint64_t before = 0;
+  TimePoint now;
+  DiskPatience patience(now);
   while (done.wait_for(kTickPeriod) != std::future_status::ready) {
-    const uint64_t now = progress.bytes_done;
-    if (now != before) tick();
-    before = now;
+    now = now + kTickPeriod;
+    if (patience.IsLeft(now, progress.bytes_done)) tick();
   }
   return done.get();
+}
+
+// For work that counts no bytes.
+template <class Work>
+auto Ticking(const ResumeTick& tick, Work work) {
+  return Ticking(tick, Progress(), std::move(work));
 }
 
 // Logs the options that differ from those of the checkpoint, although it is of this job.
@@ -95,13 +106,6 @@ bool IsOfItsPlace(Files& files, const std::string& dir, const Error& error) {
   return is_refused && IsInBucket(files, dir);
 }
 
-// Whether the store still answers, where it did not return all of a later checkpoint: some stores
-// lose a part of what they hold for a while.
-bool Answers(Files& files, const StepEntry& entry) {
-  const auto manifest = ReadManifest(files, entry.dir);
-  return manifest.ok() || !IsSilent(files, entry.dir, manifest.error());
-}
-
 // What one call of Resume() works with.
 struct Task {
   TrainState& state;
@@ -110,6 +114,14 @@ struct Task {
   const ResumeTick& tick;
   const ResumeAhead* ahead = nullptr;
 };
+
+// Whether the store still answers, where it did not return all of a later checkpoint: some stores
+// lose a part of what they hold for a while.
+bool Answers(const Task& task, const StepEntry& entry) {
+  const auto manifest =
+      Ticking(task.tick, [&] { return ReadManifest(task.files, entry.dir); });
+  return manifest.ok() || !IsSilent(task.files, entry.dir, manifest.error());
+}
 
 // Restores a verified checkpoint, whose tensors may have been filled ahead. The former state is
 // lost from here on.
@@ -126,7 +138,8 @@ Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool
 
 // An error means that the checkpoint is whole, but not ours.
 Result<Attempt> TryOne(const Task& task, const std::string& dir) {
-  const auto checkpoint = Checkpoint::Open(task.files, dir);
+  const auto checkpoint =
+      Ticking(task.tick, [&] { return Checkpoint::Open(task.files, dir); });
   if (!checkpoint.ok()) return NotUsable(task.files, dir, checkpoint.error());
   KEEL_TRY_ASSIGN(const bool exact,
                   CheckSameJob(task.state, **checkpoint, task.config.fingerprint,
@@ -173,7 +186,7 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
   bool unreached = false;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     if (ParentDir(entry->dir) == silent) {
-      if (std::exchange(asked, true) || !Answers(task.files, *entry)) continue;
+      if (std::exchange(asked, true) || !Answers(task, *entry)) continue;
       silent.clear();
     }
     Attempt attempt{false, entry->reason, entry->unreadable, entry->unreached};
@@ -211,7 +224,8 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
 // does not answer, so that is refused.
 Result<std::vector<StepEntry>> AllSteps(Files& files, const ResumeConfig& config,
                                         const ResumeTick& tick) {
-  KEEL_TRY_ASSIGN(std::vector<StepEntry> here, StepsIn(files, config.root));
+  KEEL_TRY_ASSIGN(std::vector<StepEntry> here,
+                  Ticking(tick, [&] { return StepsIn(files, config.root); }));
   if (config.mirror.empty()) return here;
   const Duration limit = NewestStep(here) ? kMirrorLimit : kOnlyMirrorLimit;
   auto there = StepsWithin(files, config.mirror, limit, tick);
@@ -237,46 +251,94 @@ Result<std::vector<StepEntry>> AllSteps(Files& files, const ResumeConfig& config
 
 // --- What the command names, while the directory holds checkpoints ---
 
+struct Named {
+  Result<std::string> dir;   // of the checkpoint that a text names
+  bool there = false;        // whether there is what it names, be that a directory or a file
+};
+
+// The job goes on without it, so it is not waited for long.
+Named LookBriefly(const Task& task, const std::string& text) {
+  std::optional<Named> named = AskAside<Named>(
+      "keel-look", kMirrorLimit, task.tick, [&files = task.files, text] {
+        const auto itself = Exists(files, text);
+        Result<std::string> dir = ResolveCheckpoint(files, text);
+        const bool there =
+            dir.ok() ? !IsRemoved(files, *dir) : itself.ok() && *itself;
+        return Named{std::move(dir), there};
+      });
+  if (named) return *std::move(named);
+  return {.dir = Error{Code::kTimeout, text + " does not answer"}};
+}
+
 // The command that began a job also goes on with it, and then no longer begins with what it names.
 // That is logged, since the job found here may also be one that the user has forgotten.
 void TellNotUsed(const Task& task, const std::string& option, const std::string& named,
                  const std::string& used) {
   if (named.empty()) return;
-  const auto is_file = Exists(task.files, named);
-  const auto found = ResolveCheckpoint(task.files, named);
-  if (found.ok() && *found == used) return;
-  const bool there = (is_file.ok() && *is_file) || found.ok();
+  const Named found = LookBriefly(task, named);
+  if (found.dir.ok() && *found.dir == used) return;
   LogWarn("not-begun-from", {{"option", option},
                              {"path", named},
-                             {"there", there},
+                             {"there", found.there},
                              {"used", used},
                              {"note", "the job goes on from its own newest checkpoint; give "
                                       "another --checkpoint-dir to begin anew"}});
 }
 
+// Of the directory, or of its mirror, which may be behind it.
+bool IsOwnPlace(const ResumeConfig& config, const std::string& dir) {
+  const auto is = [&](const std::string& own) {
+    return !own.empty() && ParentDir(JoinPath(own, "step")) == ParentDir(JoinPath(dir, "step"));
+  };
+  return is(config.root) || is(config.mirror);
+}
+
+// Where the directory holds checkpoints: of its own, only the newest may be named. What is named
+// elsewhere began the job, and may be gone since.
+Status CheckNamesNoOlder(const Task& task, const std::vector<StepEntry>& entries) {
+  const std::string& text = task.config.resume_from;
+  const bool names_root =
+      IsOwnPlace(task.config, text) || IsOwnPlace(task.config, text.substr(0, text.rfind('@')));
+  if (!names_root && !IsOwnPlace(task.config, ParentDir(text))) return Ok();
+  const auto dir = Ticking(task.tick, [&] { return ResolveCheckpoint(task.files, text); });
+  if (!dir.ok()) return names_root ? Status(dir.error()) : Ok();
+  const auto last = std::find_if(entries.rbegin(), entries.rend(), [&](const auto& entry) {
+    return entry.state != StepState::kPartial && ParentDir(entry.dir) == ParentDir(*dir);
+  });
+  if (last == entries.rend() || last->dir == *dir) return Ok();
+  return Refused("--resume-from " + *dir + ", but " + ParentDir(*dir) + " holds step " +
+                 std::to_string(last->step) + ", which is never overwritten; give another "
+                 "--checkpoint-dir, or remove what is newer");
+}
+
 Result<ResumeOutcome> ResumeFrom(const Task& task) {
-  const std::string& from = task.config.resume_from;
-  KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(task.files, from));
-  KEEL_TRY_ASSIGN(const Attempt attempt, TryOne(task, dir));
-  if (attempt.resumed) return ResumeOutcome{true, dir};
-  return Error{attempt.unreached ? Code::kIo : Code::kInvalid,
-               "--resume-from " + dir + " cannot be used: " + attempt.why_not};
+  const auto ask = [&](const auto& question) { return Ticking(task.tick, question); };
+  const auto use = [&](const std::string& dir) -> Status {
+    KEEL_TRY_ASSIGN(const Attempt attempt, TryOne(task, dir));
+    if (attempt.resumed) return Ok();
+    return Error{attempt.unreached ? Code::kIo : Code::kInvalid,
+                 "--resume-from " + dir + " cannot be used: " + attempt.why_not};
+  };
+  KEEL_TRY_ASSIGN(const std::string dir,
+                  UseNamed(task.files, task.config.resume_from, ask, use));
+  return ResumeOutcome{true, dir};
 }
 
 // Whether the newest readable checkpoint is of the very job that looks for it now. An error: a
 // store did not answer, and nothing else tells.
-Result<bool> IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries,
-                          const std::string& job) {
+Result<bool> IsOfBegunJob(const Task& task, const std::vector<StepEntry>& entries) {
+  const std::string& job = task.config.begun_job;
   if (job.empty()) return false;
   std::string silent;
   Status unknown = Ok();
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     if (entry->state != StepState::kComplete || ParentDir(entry->dir) == silent) continue;
-    const auto checkpoint = Checkpoint::Open(files, entry->dir);
+    const auto checkpoint =
+        Ticking(task.tick, [&] { return Checkpoint::Open(task.files, entry->dir); });
     if (checkpoint.ok()) {
       return TextIn((*checkpoint)->manifest().description.metadata, "job") == job;
     }
-    if (IsSilent(files, entry->dir, checkpoint.error())) {
+    if (IsSilent(task.files, entry->dir, checkpoint.error())) {
       silent = ParentDir(entry->dir);
       unknown = checkpoint.error();
     }
@@ -294,7 +356,8 @@ Result<ResumeOutcome> InitFrom(const Task& task) {
     return LoadWeights(task.state.model().tensors, task.files, init_from, &progress);
   }));
   task.state.EndLoadingWeights();
-  const Result<SavedConfig> said = ConfigOfWeights(task.files, from);
+  const Result<SavedConfig> said =
+      Ticking(task.tick, [&] { return ConfigOfWeights(task.files, from); });
   if (!said.ok() && !IsRemoved(task.files, from)) return said.error();
   const SavedConfig made_with = said.ok() ? *said : SavedConfig();   // nobody can tell any more
   for (const ConfigField& field : task.config.config) {
@@ -317,7 +380,7 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
     return entry.state != StepState::kPartial;
   });
   const bool any = complete != entries.rend();
-  KEEL_TRY_ASSIGN(const bool is_begun, IsOfBegunJob(files, entries, config.begun_job));
+  KEEL_TRY_ASSIGN(const bool is_begun, IsOfBegunJob(task, entries));
   if (any && is_begun) return NewestUsable(task, entries);
   if (any && !config.resume) {
     return Refused("--no-resume, but " + ParentDir(complete->dir) +
@@ -327,16 +390,7 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
   }
   if (!config.resume_from.empty()) {
     if (!any) return ResumeFrom(task);
-    KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, config.resume_from));
-    // Of the directory, or of its mirror, which may be behind it.
-    const auto last = std::find_if(entries.rbegin(), entries.rend(), [&](const auto& entry) {
-      return entry.state != StepState::kPartial && ParentDir(entry.dir) == ParentDir(dir);
-    });
-    if (last != entries.rend() && last->dir != dir) {
-      return Refused("--resume-from " + dir + ", but " + ParentDir(dir) + " holds step " +
-                     std::to_string(last->step) + ", which is never overwritten; give another "
-                     "--checkpoint-dir, or remove what is newer");
-    }
+    KEEL_TRY(CheckNamesNoOlder(task, entries));
     // It is the same command again, and the job has come further since.
   }
   KEEL_TRY_ASSIGN(const ResumeOutcome outcome, NewestUsable(task, entries));

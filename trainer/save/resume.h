@@ -9,7 +9,9 @@
 //            job: all differences are listed.
 //            Options that differ without changing the bits are logged. A damaged checkpoint is put
 //            aside, so that its step can be saved again. A bucket that does not return the newest
-//            one in time is not asked for those before it.
+//            one in time is not asked for those before it. While a place is silent, it ticks for as
+//            long as a disk may be (trainer/save/watch.h). Once the job has checkpoints of its own,
+//            what it once began from elsewhere may be gone.
 // Does not   tell the other members (trainer/loop/meet.h). Repair anything.
 // Threads    one; verifying starts threads of its own.
 // Errors     kInvalid: another job's checkpoint, or one that may not be passed over; those of

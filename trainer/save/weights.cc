@@ -3,17 +3,18 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "ckpt/catalog.h"
+#include "ckpt/checkpoint.h"
 #include "ckpt/error_list.h"
+#include "ckpt/layout.h"
 #include "ckpt/restore.h"
 #include "ckpt/safetensors_file.h"
+#include "trainer/save/use_named.h"
 #include "trainer/state/image.h"
 
 namespace keel {
@@ -33,17 +34,35 @@ bool HasPlainNames(const SafetensorsFile& file, const std::vector<RestoreTarget>
   });
 }
 
+// How a checkpoint names the buffers that weights need not have.
+std::set<std::string> MaySpare(const ModelTensors& model) {
+  std::set<std::string> names;
+  for (const std::string& name : model.derived) names.insert(std::string(kModelPrefix) + name);
+  return names;
+}
+
+// What is to be filled: the model's tensors without those that are spared.
+NamedTensors Without(const std::set<std::string>& spared, const ModelTensors& model) {
+  NamedTensors tensors = AsSaved(model);
+  std::erase_if(tensors, [&](const NamedTensor& one) { return spared.contains(one.name); });
+  return tensors;
+}
+
 // Without the derived buffers that the file has not, under either name.
-NamedTensors ExpectedIn(const SafetensorsFile& file, NamedTensors tensors,
-                        const std::vector<std::string>& derived) {
-  std::set<std::string> spared;
-  for (const std::string& name : derived) spared.insert(std::string(kModelPrefix) + name);
+NamedTensors ExpectedIn(const SafetensorsFile& file, const ModelTensors& model) {
+  std::set<std::string> spared = MaySpare(model);
   for (const SafetensorsTensor& tensor : file.header().tensors) {
     spared.erase(tensor.spec.name);
     spared.erase(std::string(kModelPrefix) + tensor.spec.name);
   }
-  std::erase_if(tensors, [&](const NamedTensor& one) { return spared.contains(one.name); });
-  return tensors;
+  return Without(spared, model);
+}
+
+// A job's own checkpoint has all of them, and one that was imported may lack the derived ones.
+NamedTensors ExpectedIn(const Checkpoint& checkpoint, const ModelTensors& model) {
+  std::set<std::string> spared = MaySpare(model);
+  for (const PlacedTensor& tensor : checkpoint.layout().tensors()) spared.erase(tensor.spec.name);
+  return Without(spared, model);
 }
 
 // state_dict() has a tensor under each name that a model has for it, and the model under one.
@@ -102,25 +121,33 @@ bool IsSafetensors(std::string_view path) {
   return path.size() > kSafetensorsEnding.size() && path.ends_with(kSafetensorsEnding);
 }
 
-constexpr int kWeightsTries = 10;
+// `read` fills the targets, which are memory of the host's, of the tensors themselves if possible.
+template <class Read>
+Status FillRoom(const NamedTensors& tensors, const Read& read) {
+  KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(tensors));
+  KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(tensors));
+  std::vector<RestoreTarget> targets;
+  for (size_t i = 0; i < specs.size(); ++i) targets.push_back({std::move(specs[i]), room.At(i)});
+  KEEL_TRY(read(targets));
+  return room.Finish();
+}
 
-// From the checkpoint that `path` names, whose directory is returned. A job that runs there may
-// remove it meanwhile, and has made another one then.
-Result<std::string> RestoreWeights(Files& files, const std::string& path,
-                                   const std::vector<RestoreTarget>& targets, Progress* progress) {
-  for (int tries = 1;; ++tries) {
-    KEEL_TRY_ASSIGN(const std::string from, ResolveCheckpoint(files, path));
-    const auto restored = [&]() -> Status {
-      KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
-      KEEL_TRY(Restore(*checkpoint, targets,
-                       {.only = {std::string(kModelPrefix) + "*"}, .progress = progress}));
-      return Ok();
-    }();
-    if (restored.ok()) return from;
-    if (!IsRemoved(files, from)) return restored.error();
-    KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(files, path));
-    if (next == from || tries == kWeightsTries) return restored.error();
-  }
+Status FillFromFile(const ModelTensors& model, Files& files, const std::string& path) {
+  KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
+  return FillRoom(ExpectedIn(*file, model), [&](const std::vector<RestoreTarget>& targets) {
+    return ReadSafetensors(*file, targets);
+  });
+}
+
+Status FillFromStep(const ModelTensors& model, Files& files, const std::string& dir,
+                    Progress* progress) {
+  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, dir));
+  const auto read = [&](const std::vector<RestoreTarget>& targets) -> Status {
+    KEEL_TRY(Restore(*checkpoint, targets,
+                     {.only = {std::string(kModelPrefix) + "*"}, .progress = progress}));
+    return Ok();
+  };
+  return FillRoom(ExpectedIn(*checkpoint, model), read);
 }
 
 }  // namespace
@@ -132,24 +159,14 @@ Result<std::string> LoadWeights(const torch::nn::Module& model, Files& files,
 
 Result<std::string> LoadWeights(const ModelTensors& model, Files& files, const std::string& path,
                                 Progress* progress) {
-  std::unique_ptr<SafetensorsFile> file;
-  NamedTensors tensors = AsSaved(model);
   if (IsSafetensors(path)) {
-    KEEL_TRY_ASSIGN(file, SafetensorsFile::Open(files, path));
-    tensors = ExpectedIn(*file, std::move(tensors), model.derived);
+    KEEL_TRY(FillFromFile(model, files, path));
+    return path;
   }
-  KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(tensors));
-  KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(tensors));
-  std::vector<RestoreTarget> targets;
-  for (size_t i = 0; i < specs.size(); ++i) targets.push_back({std::move(specs[i]), room.At(i)});
-  std::string from = path;
-  if (file != nullptr) {
-    KEEL_TRY(ReadSafetensors(*file, targets));
-  } else {
-    KEEL_TRY_ASSIGN(from, RestoreWeights(files, path, targets, progress));
-  }
-  KEEL_TRY(room.Finish());
-  return from;
+  const auto ask = [](const auto& question) { return question(); };
+  return UseNamed(files, path, ask, [&](const std::string& dir) {
+    return FillFromStep(model, files, dir, progress);
+  });
 }
 
 }  // namespace keel

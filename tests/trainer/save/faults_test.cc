@@ -244,6 +244,22 @@ TEST_F(RiggedJob, ADiskThatNeverAnswersDoesNotKeepAStoppedJob) {
   ExpectSameEnd();
 }
 
+TEST_F(RiggedJob, RemovingOlderOnesDoesNotCountAgainstAStop) {
+  const Words options = Saving({"--lanes=4", "--keep=1"});
+  (void)LastLine(2, Joined(options, {"--steps=4"}));
+  Hold("0 remove *.keel 1");
+  const auto job = Start(2, Joined(options, {"--steps=1000000", "--pause=15ms"}),
+                         {"--shutdown-timeout=4"});
+  job->Await("^step 6 rank 0 ");
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  EXPECT_EQ(job->Count("rigged remove "), 1) << job->Output();
+  ASSERT_EQ(WholeSteps().size(), 1u);   // the older one's manifest went first
+  EXPECT_GE(WholeSteps()[0], 6u);
+  Rig({});
+  ExpectSameEnd();
+}
+
 // Killed, it would lose all steps since the last save, and its successor would wait for that disk.
 TEST_F(RiggedJob, ADiskThatAnswersLateCostsAnEndingJobNothingButTime) {
   Hold("1 sync *.keel 1");
