@@ -94,12 +94,31 @@ void TimeLedger::OnSeats(const std::vector<SeatRecord>& seats, TimePoint now) {
     seat.worker = seats[i].worker;
     seat.steps += std::exchange(seat.worker_steps, Duration(0));
     seat.evaluating += std::exchange(seat.worker_evaluating, Duration(0));
+    seat.made += std::exchange(seat.worker_made, 0);
+    seat.worker_tells = false;
   }
+}
+
+void TimeLedger::Lose(Seat& seat, int64_t steps) {
+  const int64_t count = seat.made + seat.worker_made - seat.lost;
+  steps = std::clamp<int64_t>(steps, 0, count);
+  if (steps == 0) return;
+  const Duration time = seat.steps + seat.worker_steps - seat.lost_time;
+  seat.lost_time += std::chrono::duration_cast<Duration>(
+      time * (static_cast<double>(steps) / static_cast<double>(count)));
+  seat.lost += steps;
 }
 
 void TimeLedger::OnFigures(size_t index, const FiguresMessage& figures) {
   Seat& seat = seats_[index];
   seat.told = true;
+  if (figures.steps > 0) {
+    // Where a worker begins tells what those before it have made in vain.
+    Lose(seat, seat.furthest - (figures.step - (seat.worker_tells ? 0 : figures.steps)));
+    seat.furthest = figures.step;
+    seat.worker_tells = true;
+  }
+  seat.worker_made = std::max(seat.worker_made, figures.steps);
   Duration steps{0};
   for (const auto& [part, nanos] : figures.parts) steps += Duration(nanos);
   seat.worker_steps = std::max(seat.worker_steps, steps);
@@ -117,7 +136,7 @@ WorkerTime TimeLedger::Sum(TimePoint now) const {
     if (!over_) Note(seat, now);
     // A worker's own figures are believed up to the time that it was inside an epoch.
     const Duration inside = seat.spent[kInside];
-    const Duration steps = std::min(seat.steps + seat.worker_steps, inside);
+    const Duration steps = std::min(seat.steps + seat.worker_steps - seat.lost_time, inside);
     const Duration evaluating =
         std::min(seat.evaluating + seat.worker_evaluating, inside - steps);
     time.knows_steps |= seat.told;

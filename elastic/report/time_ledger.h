@@ -2,7 +2,8 @@
 // what took the rest.
 // Promises   all parts together are the time since the beginning, once for each seat. Steps count
 //            as far as their worker told of them (`figures` on the control link): for one that is
-//            killed, up to the last half second is missing.
+//            killed, up to the last half second is missing. Those that a job makes again, since it
+//            went on from an older state, count no more: each like the seat's mean one.
 // Does not   know why a step was lost, or what a foreign worker does: inside an epoch, everything
 //            but steps and evaluation is one part.
 // Threads    one.
@@ -82,8 +83,14 @@ class TimeLedger {
     bool told = false;
     Duration steps{0}, evaluating{0};              // of its former workers
     Duration worker_steps{0}, worker_evaluating{0};   // of the present one
+    int64_t made = 0, worker_made = 0;             // steps, likewise
+    bool worker_tells = false;                     // the present one has made some
+    int64_t furthest = 0;                          // step that one of them was at
+    int64_t lost = 0;                              // of the steps made
+    Duration lost_time{0};
   };
   static Bucket BucketOf(SeatState state);
+  static void Lose(Seat& seat, int64_t steps);
   static void Note(Seat& seat, TimePoint now);
 
   std::vector<Seat> seats_;

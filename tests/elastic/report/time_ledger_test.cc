@@ -75,6 +75,43 @@ TEST(TimeLedger, FiguresOfASuccessorAreAdded) {
   EXPECT_EQ(ledger.Sum(At(20s)).beside_steps, 11s);
 }
 
+FiguresMessage Made(int64_t step, int64_t steps, Duration took) {
+  FiguresMessage figures = Told(took, 0s);
+  figures.step = step;
+  figures.steps = steps;
+  return figures;
+}
+
+// All who held the state died at step 140, and the job went on from a checkpoint of step 100.
+TEST(TimeLedger, StepsThatAreMadeAgainCountedForNothing) {
+  TimeLedger ledger(1, At(0s));
+  ledger.OnSeats({SeatOf(SeatState::kRunning, "w1")}, At(0s));
+  ledger.OnFigures(0, Made(80, 20, 2s));   // it began with step 60
+  ledger.OnFigures(0, Made(140, 80, 8s));
+  ledger.OnSeats({SeatOf(SeatState::kDead, "w1")}, At(10s));
+  ledger.OnSeats({SeatOf(SeatState::kRunning, "w2")}, At(12s));
+  EXPECT_EQ(ledger.Sum(At(12s)).steps, 8s);
+  ledger.OnFigures(0, Made(110, 10, 1s));
+  EXPECT_EQ(ledger.Sum(At(20s)).steps, 5s) << "40 of 80 steps, and 10 new ones";
+  ledger.OnFigures(0, Made(150, 50, 5s));
+  EXPECT_EQ(ledger.Sum(At(20s)).steps, 9s);
+  EXPECT_EQ(ledger.Sum(At(20s)).beside_steps, 9s);
+  // All of what is counted may be lost, and no more.
+  ledger.OnSeats({SeatOf(SeatState::kRunning, "w3")}, At(20s));
+  ledger.OnFigures(0, Made(3, 3, 1s));
+  EXPECT_EQ(ledger.Sum(At(30s)).steps, 1s);
+}
+
+// A newcomer receives the state of a later step than those before it have made.
+TEST(TimeLedger, AReplacementBesideSurvivorsLosesNothing) {
+  TimeLedger ledger(1, At(0s));
+  ledger.OnSeats({SeatOf(SeatState::kRunning, "w1")}, At(0s));
+  ledger.OnFigures(0, Made(50, 50, 5s));
+  ledger.OnSeats({SeatOf(SeatState::kRunning, "w2")}, At(10s));
+  ledger.OnFigures(0, Made(75, 5, 1s));
+  EXPECT_EQ(ledger.Sum(At(20s)).steps, 6s);
+}
+
 TEST(TimeLedger, AWorkerIsBelievedNoMoreThanTheTimeItHad) {
   TimeLedger ledger(2, At(0s));
   ledger.OnSeats({SeatOf(SeatState::kRunning), SeatOf(SeatState::kRunning)}, At(0s));
