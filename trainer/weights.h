@@ -1,8 +1,8 @@
 // Weights: reads a model's tensors from a checkpoint or a .safetensors file, to begin training with
 // them or to use the model (text, predictions).
 // Promises   the file and the model must have the same parameters and buffers, by name, type and
-//            shape; all differences are listed at once. Derived buffers that a .safetensors file
-//            has not stay as they are. No byte counts before it was verified.
+//            shape; all differences are listed at once. Derived buffers that the checkpoint or the
+//            file has not stay as they are. No byte counts before it was verified.
 // Does not   read an optimizer's state, or anything else that training goes on with:
 //            trainer/save/resume.h does. After an error within a file the tensors are undefined.
 // Threads    one; a checkpoint's frames are read by threads of its own.

@@ -534,5 +534,26 @@ TEST_F(SaveJob, AnotherJobMayNotMirrorToTheSamePlace) {
   EXPECT_EQ(job->ExitCode(), 75) << job->Output();
 }
 
+// --- What it began from is gone ---
+
+// As when the job that it is of has gone on, and keeps only its newest.
+TEST_F(SaveJob, ItGoesOnWhenWhatItBeganFromIsGone) {
+  (void)LastLine(1, Saving({"--steps=3"}));
+  const std::string from = dir_ + "@3", other = folder_.File("other");
+  const auto with = [&](const char* steps) {
+    return Words{steps, "--checkpoint-dir", other, "--resume-from", from};
+  };
+  ASSERT_EQ(StartAlone(with("--steps=5"))->ExitCode(), 0);
+  boost::filesystem::remove_all(StepDir(3));
+  const auto job = Start(2, with("--steps=7"));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^resumed step=5 .*from=" + other), 1) << job->Output();
+  EXPECT_EQ(job->Count(" warn not-begun-from option=--resume-from path=" + from +
+                       " there=false used=" + other + "/step-000000005 "),
+            1)
+      << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, {"--steps=7"}));
+}
+
 }  // namespace
 }  // namespace keel

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "base/faulty_files.h"
@@ -547,6 +550,117 @@ TEST(MirrorPlace, IsAnotherOneHoweverItIsSpelled) {
   EXPECT_OK(status("runs/a", "runs/ab"));
   EXPECT_OK(status("s3://b/run", "s3://b/run2"));
   EXPECT_OK(status("/", "/a"));
+}
+
+// --- From the checkpoint of another job ---
+
+// That job makes another one, and removes this one, at the n-th call.
+TEST_F(Keep, AJobThatRunsMayRemoveWhatAnotherOneBeginsFrom) {
+  for (const char* named : {"/from", "/from@latest"}) {
+    int newer = 0;
+    for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+      MemoryFiles memory;
+      const auto theirs = StateOf("mlp", 1);
+      ASSERT_OK_AND_ASSIGN(
+          const auto saver,
+          Checkpointer::Open(*theirs, {.root = "/from", .fingerprint = kFingerprint}, memory,
+                             RealClock()));
+      ASSERT_OK(saver->SaveAlone({}));
+      FaultyFiles files(memory);
+      files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
+                    ASSERT_OK(StepOf(*theirs));
+                    ASSERT_OK(saver->SaveAlone({}));
+                    ASSERT_OK(ApplyRetention(memory, "/from", {.keep_last = 1}));
+                  }});
+      const auto own = StateOf("mlp", 2);
+      const auto outcome = Resume(
+          *own, files, {.root = "/own", .resume_from = named, .fingerprint = kFingerprint}, [] {});
+      ASSERT_OK(outcome) << named << " call " << call;
+      EXPECT_TRUE(outcome->resumed);
+      EXPECT_TRUE(own->whole());
+      newer += outcome->from == "/from/step-000000001" ? 1 : 0;
+      strikes = files.strikes();
+    }
+    EXPECT_GT(newer, 0) << named;
+  }
+}
+
+TEST_F(Keep, AJobGoesOnWhenWhatItBeganFromIsGone) {
+  const auto own = StateOf("mlp", 1);
+  const std::vector<std::string> gone = {"/from@0", "/from@latest", "/from",
+                                         "/from/step-000000000", "/ckpts/from",
+                                         "s3://bucket/from@0", "s3://bucket/from"};
+  for (const std::string& named : gone) {
+    const auto refused = ResumeInto(*own, {.resume_from = named});
+    ASSERT_FALSE(refused.ok()) << named << ": it has nothing of its own yet";
+  }
+  ASSERT_OK(SaverOf(*own)->SaveAlone({}));
+  for (const std::string& named : gone) {
+    const auto state = StateOf("mlp", 2);
+    ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome, ResumeInto(*state, {.resume_from = named}));
+    EXPECT_EQ(outcome.from, "/ckpts/step-000000000") << named;
+    EXPECT_EQ(state->registry().StateDigest(), own->registry().StateDigest());
+  }
+}
+
+TEST_F(Keep, AStepOfItsOwnThatIsGoneOrNotTheNewestIsRefused) {
+  const auto own = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*own)->SaveAlone({}));
+  ASSERT_OK(StepOf(*own));
+  ASSERT_OK(SaverOf(*own)->SaveAlone({}));
+  for (const char* named : {"/ckpts@7", "/ckpts/@7", "/ckpts@0", "/ckpts/step-000000000"}) {
+    const auto refused = ResumeInto(*own, {.resume_from = named});
+    EXPECT_FALSE(refused.ok()) << named << ": it went on from " << refused->from;
+  }
+  for (const char* named : {"/ckpts@1", "/ckpts", "/ckpts/step-000000001"}) {
+    EXPECT_OK(ResumeInto(*own, {.resume_from = named})) << named;
+  }
+}
+
+// --- A place that is silent ---
+
+// As if the disk answered only once the launcher has heard of the worker.
+TEST_F(Keep, WhoeverWaitsForASilentPlaceShowsThatItIsAlive) {
+  const auto saved = StateOf("mlp", 1);
+  ASSERT_OK_AND_ASSIGN(
+      const auto saver,
+      Checkpointer::Open(*saved, {.root = "/ckpts", .fingerprint = kFingerprint, .job = "j"},
+                         files_, RealClock()));
+  ASSERT_OK(saver->SaveAlone({}));
+  struct Wait {
+    FileOp op;
+    const char* path;
+    ResumeConfig config;
+  };
+  const ResumeConfig own{.root = "/ckpts", .fingerprint = kFingerprint};
+  const ResumeConfig begun{.root = "/ckpts", .fingerprint = kFingerprint, .begun_job = "j"};
+  const ResumeConfig from{
+      .root = "/own", .resume_from = "/ckpts@latest", .fingerprint = kFingerprint};
+  const ResumeConfig beside{
+      .root = "/ckpts", .resume_from = "/elsewhere", .fingerprint = kFingerprint};
+  for (const auto& [op, path, config] :
+       {Wait{FileOp::kList, "/ckpts", own}, Wait{FileOp::kOpen, "/ckpts/", own},
+        Wait{FileOp::kOpen, ".keel", begun}, Wait{FileOp::kList, "/ckpts", from},
+        Wait{FileOp::kStat, "/elsewhere", beside}}) {
+    std::mutex mutex;
+    std::condition_variable heard;
+    int ticks = 0;
+    bool is_alive = false;
+    FaultyFiles files(files_);
+    files.Plan({.kind = Fault::Kind::kAct, .op = op, .path_part = path, .act = [&] {
+                  std::unique_lock lock(mutex);
+                  is_alive = heard.wait_for(lock, std::chrono::seconds(30),
+                                            [&] { return ticks > 0; });
+                }});
+    const auto state = StateOf("mlp", 2);
+    ASSERT_OK(Resume(*state, files, config, [&] {
+      const std::lock_guard lock(mutex);
+      ++ticks;
+      heard.notify_all();
+    }));
+    EXPECT_EQ(files.strikes(), 1) << path;
+    EXPECT_TRUE(is_alive) << FileOpName(op) << " of " << path;
+  }
 }
 
 }  // namespace

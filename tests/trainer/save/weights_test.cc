@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "base/memory_files.h"
+#include "ckpt/save.h"
+#include "ckpt/tensor_source.h"
 #include "tests/harness/expect_ok.h"
 #include "trainer/save/tensor_file.h"
+#include "trainer/state/image.h"
 
 namespace keel {
 namespace {
@@ -110,6 +113,41 @@ TEST_F(Weights, NeedNotHaveBuffersThatTheModelMakes) {
   tensors.push_back({"model.rotary", at::ones({2})});   // as some write it
   ASSERT_OK(load(tensors));
   EXPECT_TRUE(into.buffers[0].tensor.equal(at::ones({2})));
+}
+
+// `keel import` makes a checkpoint of what the file has.
+TEST_F(Weights, OfACheckpointNeedNotHaveThemEither) {
+  ModelTensors into = TensorsOf(into_);
+  const at::Tensor rows = torch::arange(24, torch::kFloat).reshape({1, 2, 3, 4});
+  // Through a copy, as on a GPU.
+  const at::Tensor elsewhere = rows.contiguous(at::MemoryFormat::ChannelsLast);
+  into.buffers = {{"model.rotary", elsewhere}, {"head.mean", at::full({2}, 8.0)}};
+  into.derived = {"model.rotary"};
+  int64_t step = 0;
+  const auto load = [&](const NamedTensors& tensors) -> Result<std::string> {
+    KEEL_TRY_ASSIGN(const std::vector<TensorSpec> specs, SpecsOf(tensors));
+    SavePlan plan{.root = "/imported", .attempt = "0123456789abcdef"};
+    plan.description.step = static_cast<uint64_t>(++step);
+    KEEL_TRY_ASSIGN(plan.description.layout, Layout::Make(specs));
+    KEEL_TRY_ASSIGN(const CpuBytes bytes,
+                    CpuBytes::Of(tensors, [](size_t) { return CpuBytes::Take::kAlias; }));
+    MemorySource source(bytes.spans());
+    KEEL_TRY_ASSIGN(const CommitReport saved, SaveCheckpoint(files_, plan, source, {}, 0));
+    return LoadWeights(into, files_, saved.step_dir);
+  };
+  NamedTensors tensors = Named("model.");
+  const Result<std::string> without = load(tensors);
+  ASSERT_FALSE(without.ok());
+  EXPECT_THAT(without.error().message, HasSubstr("model.head.mean"));
+  EXPECT_THAT(without.error().message, Not(HasSubstr("rotary")));
+  tensors.push_back({"model.head.mean", at::ones({2})});
+  ASSERT_OK(load(tensors));
+  ExpectLoaded();
+  EXPECT_TRUE(into.buffers[0].tensor.equal(rows));
+  EXPECT_TRUE(into.buffers[1].tensor.equal(at::ones({2})));
+  tensors.push_back({"model.model.rotary", at::ones({1, 2, 3, 4})});   // as a job saves it
+  ASSERT_OK(load(tensors));
+  EXPECT_TRUE(into.buffers[0].tensor.equal(at::ones({1, 2, 3, 4})));
 }
 
 }  // namespace
