@@ -1,8 +1,10 @@
 // Turns options into a TrainLogConfig, and passes reports to the log.
 #include "trainer/run_logs.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -15,6 +17,13 @@ namespace {
 // A failed write is ignored: a lost progress line does no harm.
 void DrawOnStderr(const std::string& text) {
   (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
+
+// The last one stays empty: behind it some terminals begin a new row.
+size_t ColumnsOfStderr() {
+  winsize size{};
+  const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col - size_t{1} : SIZE_MAX;
 }
 
 // The log and the disk that it writes to.
@@ -32,6 +41,7 @@ TrainLogConfig ConfigOf(const Options& options, const TrainConfig& config) {
   const std::string& progress = options.Text("progress");
   if (progress == "yes" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1)) {
     log.draw = DrawOnStderr;
+    log.columns = ColumnsOfStderr;
   }
   return log;
 }

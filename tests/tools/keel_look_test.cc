@@ -198,6 +198,19 @@ TEST_F(KeelLook, DiffTakesNoNumberForAnInfinity) {
   const std::string a = SaveStep(state_, 1), b = SaveStep(grown, 1, dir_.path() + "/other");
   EXPECT_EQ(RunKeel("diff --rtol 1e-3 " + a + " " + b).exit_code, 1);
   EXPECT_EQ(RunKeel("diff --rtol 1e-3 " + b + " " + a).exit_code, 1);
+  const Json changed = KeelJson("diff " + a + " " + b, 1)["changed"][0];
+  EXPECT_EQ(changed["max"], "inf") << "a null would be less than any number";
+  EXPECT_EQ(changed["mean"], "inf");
+}
+
+TEST_F(KeelLook, TheMeanOfTheLargestNumbersIsOneOfThem) {
+  TestState state;
+  Random random(1);
+  state.Add("x", Dtype::kF64, {2}, random);
+  const double numbers[] = {1.7e308, 1.7e308};
+  std::memcpy(state.bytes[0].data(), numbers, sizeof numbers);
+  SaveStep(state, 1);
+  EXPECT_EQ(KeelJson("inspect " + root() + " --stats")["tensors"][0]["stats"]["mean"], 1.7e308);
 }
 
 TEST_F(KeelLook, VerifySaysNothingIsWholeWhereThereIsNoCheckpoint) {

@@ -1,5 +1,4 @@
 // `keel cat CKPT TENSOR`: the values of one tensor, or of a slice of it.
-#include <cmath>
 
 #include "base/nearest.h"
 #include "base/text.h"
@@ -73,13 +72,6 @@ Json Facts(const Work& work) {
           {"dtype", DtypeName(work.spec().dtype)},
           {"slice", work.slice_text},
           {"shape", work.slice.shape()}};
-}
-
-// JSON lacks these: they become the texts that Python's float() reads.
-Json RealJson(double number) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
-  return number;
 }
 
 Json ElementJson(Dtype dtype, const std::byte* at) {

@@ -115,8 +115,8 @@ void ReportChange(const TensorSpec& spec, const ValueDiff& diff, uint64_t elemen
                                  {"differing", diff.elements},
                                  {"elements", elements},
                                  {"first", place},
-                                 {"max", diff.greatest},
-                                 {"mean", diff.mean()}});
+                                 {"max", RealJson(diff.greatest)},
+                                 {"mean", RealJson(diff.mean())}});
   to->text += "changed " + QuoteForLog(spec.name) + " " + TypeText(spec) + ": " +
               std::to_string(diff.elements) + " of " + std::to_string(elements) +
               " differ, first at " + ShapeText(place) + ", by at most " +

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/json.h"
+
 namespace keel {
 namespace {
 
@@ -107,6 +109,12 @@ std::string ElementText(Dtype dtype, const std::byte* at) {
   }
   if (IsFloat(dtype)) return FloatText(dtype, at);
   return Digits(static_cast<int64_t>(NumberAt(dtype, at)));
+}
+
+Json RealJson(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  return number;
 }
 
 }  // namespace keel

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/json_fwd.h"
 #include "ckpt/dtype.h"
 
 namespace keel {
@@ -22,5 +23,7 @@ bool IsFloat(Dtype lane);
 double NumberAt(Dtype lane, const std::byte* at);
 // One element: "1.5", "true", "1+2i".
 std::string ElementText(Dtype dtype, const std::byte* at);
+// What JSON has no number for is a text: "nan", "inf", "-inf". A null would look like the least.
+Json RealJson(double number);
 
 }  // namespace keel

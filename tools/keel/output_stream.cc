@@ -106,6 +106,12 @@ Status WriteToDescriptor(int descriptor, std::string_view text, const std::strin
       KEEL_TRY(CheckStop());
       continue;
     }
+    if (wrote < 0 && errno == EAGAIN) {   // another process has made the pipe non-blocking
+      pollfd full{descriptor, POLLOUT, 0};
+      if (::poll(&full, 1, -1) < 0 && errno != EINTR) return FileError("write", what, errno);
+      KEEL_TRY(CheckStop());
+      continue;
+    }
     if (wrote < 0 && errno == EPIPE) {
       return Error{Code::kPeerLost, "writing " + what + ": nobody reads it"};
     }

@@ -27,7 +27,7 @@ Status ForEachNumber(const Checkpoint& checkpoint, size_t tensor, Progress* prog
 
 Result<TensorStats> ComputeStats(const Checkpoint& checkpoint, size_t tensor, Progress* progress) {
   TensorStats stats;
-  double sum = 0;
+  long double sum = 0;   // which the largest numbers of f64 do not overflow
   KEEL_TRY(ForEachNumber(checkpoint, tensor, progress, [&](double number) {
     ++stats.count;
     if (std::isnan(number)) {
@@ -42,7 +42,7 @@ Result<TensorStats> ComputeStats(const Checkpoint& checkpoint, size_t tensor, Pr
     }
   }));
   if (stats.finite_count() == 0) return stats;
-  stats.mean = sum / static_cast<double>(stats.finite_count());
+  stats.mean = static_cast<double>(sum / static_cast<long double>(stats.finite_count()));
   // Halved, since the range of f64 may be beyond f64.
   const double half_range = stats.most / 2 - stats.least / 2;
   KEEL_TRY(ForEachNumber(checkpoint, tensor, progress, [&](double number) {

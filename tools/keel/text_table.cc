@@ -7,6 +7,17 @@
 
 namespace keel {
 
+namespace {
+
+// In characters: the bytes of UTF-8 that begin one.
+size_t WidthOf(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  }));
+}
+
+}  // namespace
+
 TextTable::TextTable(std::vector<std::string> headings) {
   std::vector<Cell> row;
   for (std::string& heading : headings) {
@@ -31,13 +42,13 @@ void TextTable::Add(const std::vector<std::string>& row) {
 std::string TextTable::Text() const {
   std::vector<size_t> widths(is_right_.size(), 0);
   for (const auto& row : rows_) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].text.size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], WidthOf(row[i].text));
   }
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string blanks(widths[i] - row[i].text.size(), ' ');
+      const std::string blanks(widths[i] - WidthOf(row[i].text), ' ');
       const std::string& shown = row[i].painted.empty() ? row[i].text : row[i].painted;
       line += (i == 0 ? "" : "  ") + (is_right_[i] ? blanks + shown : shown + blanks);
     }

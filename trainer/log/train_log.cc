@@ -50,20 +50,31 @@ double RunTally::Goodput() const {
   return wall.count() <= 0 ? 0 : std::min(1.0, Seconds(times.Total()) / Seconds(wall));
 }
 
+namespace {
+
+// ", 5.1 steps/s, 1 min 34 s left"
+std::string RateText(uint64_t left, uint64_t made, Duration elapsed) {
+  const double rate = PerSecond(made, elapsed);
+  if (rate <= 0) return "";
+  const std::string text = ", " + Short(rate) + " steps/s";
+  if (left == 0) return text;
+  const double time = static_cast<double>(left) / rate;
+  const auto seconds = std::max<int64_t>(1, static_cast<int64_t>(time + 0.5));
+  return text + ", " + DurationText(std::chrono::seconds(seconds)) + " left";
+}
+
+}  // namespace
+
 std::string ProgressLine(uint64_t step, uint64_t steps, float loss, uint64_t made,
-                         Duration elapsed) {
+                         Duration elapsed, size_t columns) {
   constexpr uint64_t kBar = 20;
   const uint64_t filled = steps == 0 ? 0 : std::min(kBar, kBar * step / steps);
-  std::string text = "step " + std::to_string(step) + " of " + std::to_string(steps) + " [" +
-                     std::string(filled, '=') + std::string(kBar - filled, ' ') + "] loss " +
-                     Short(loss);
-  const double rate = PerSecond(made, elapsed);
-  if (rate <= 0) return text;
-  text += ", " + Short(rate) + " steps/s";
-  if (step >= steps) return text;
-  const double left = static_cast<double>(steps - step) / rate;
-  const auto seconds = std::max<int64_t>(1, static_cast<int64_t>(left + 0.5));
-  return text + ", " + DurationText(std::chrono::seconds(seconds)) + " left";
+  const std::string begin = "step " + std::to_string(step) + " of " + std::to_string(steps);
+  const std::string bar = " [" + std::string(filled, '=') + std::string(kBar - filled, ' ') + "]";
+  const std::string end =
+      " loss " + Short(loss) + RateText(steps - std::min(step, steps), made, elapsed);
+  const bool has_room = begin.size() + bar.size() + end.size() <= columns;
+  return (begin + (has_room ? bar : ",") + end).substr(0, columns);
 }
 
 // --- What happened since the last entry ---
@@ -251,8 +262,9 @@ void TrainLog::Draw(const LoggedStep& step) {
   const TimePoint now = clock_.Monotonic();
   if (drawn_ && now - *drawn_ < kDrawInterval) return;
   drawn_ = now;
+  const size_t columns = config_.columns ? config_.columns() : SIZE_MAX;
   config_.draw("\r\x1b[K" + ProgressLine(step.step, config_.steps, step.loss, tally_.steps,
-                                         now - begun_));
+                                         now - begun_, columns));
 }
 
 void TrainLog::WipeProgress() {

@@ -51,6 +51,7 @@ struct TrainLogConfig {
   std::string tensorboard = {};       // directory; empty: none
   std::function<void(const std::string& text)> draw = {};   // the progress line; empty: none
   StragglerPolicy stragglers = {};
+  std::function<size_t()> columns = {};   // of what it is drawn on; empty: more than enough
 };
 
 // How the time since this worker began was spent.
@@ -67,9 +68,10 @@ struct RunTally {
   double Goodput() const;
 };
 
-// "step 120 of 600 [====      ] loss 0.312, 5.1 steps/s, 1 min 34 s left"
+// "step 120 of 600 [====      ] loss 0.312, 5.1 steps/s, 1 min 34 s left". A line that is longer
+// than `columns` has no bar, and no end if need be: wiping reaches one row of a terminal.
 std::string ProgressLine(uint64_t step, uint64_t steps, float loss, uint64_t made,
-                         Duration elapsed);
+                         Duration elapsed, size_t columns = SIZE_MAX);
 
 class TrainLog {
  public:

@@ -150,6 +150,15 @@ TEST(ProgressLine, SaysWhatIsLeft) {
             "step 300 of 600 [==========          ] loss 0.25, 2 steps/s, 2 min 30 s left");
 }
 
+TEST(ProgressLine, FitsIntoARowOfTheTerminal) {
+  const auto line = [](size_t columns) {
+    return ProgressLine(300, 600, 0.25f, 150, std::chrono::seconds(75), columns);
+  };
+  EXPECT_THAT(line(76), HasSubstr("600 [==========          ] loss 0.25"));
+  EXPECT_EQ(line(75), "step 300 of 600, loss 0.25, 2 steps/s, 2 min 30 s left");
+  EXPECT_EQ(line(30), "step 300 of 600, loss 0.25, 2 ");
+}
+
 TEST(Stragglers, NobodyIsNamedForOneSlowStep) {
   std::deque<std::vector<int64_t>> times(10, {5, 5, 5});
   times.back() = {5, 500, 5};
