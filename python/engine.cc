@@ -208,9 +208,9 @@ std::string ReportOf(const ScriptTask& task) {
 // Batch, whether of the evaluation, seed, indices.
 using Wanted = std::tuple<int64_t, bool, int64_t, std::vector<int64_t>>;
 // Kind (-1: nothing to do yet), batch, seed, number, whether all was replaced, batches wanted,
-// batches dropped, report.
+// batches dropped, report, steps made.
 using Task = std::tuple<int64_t, int64_t, int64_t, double, bool, std::vector<Wanted>,
-                        std::vector<int64_t>, std::string>;
+                        std::vector<int64_t>, std::string, int64_t>;
 
 Task TaskOf(const ScriptTask& task) {
   std::vector<Wanted> wanted;
@@ -220,7 +220,8 @@ Task TaskOf(const ScriptTask& task) {
   }
   return {static_cast<int64_t>(task.kind), Signed(task.batch), Signed(task.seed), task.number,
           task.is_replaced, std::move(wanted),
-          {task.news.dropped.begin(), task.news.dropped.end()}, ReportOf(task)};
+          {task.news.dropped.begin(), task.news.dropped.end()}, ReportOf(task),
+          Signed(task.made)};
 }
 
 class Engine : public torch::CustomClassHolder {
@@ -336,7 +337,7 @@ class Engine : public torch::CustomClassHolder {
     using Kind = ScriptTask::Kind;
     if (task) is_backward_ = task->kind == Kind::kBackward;
     stray_->Forbid(task && task->kind == Kind::kLane);
-    return task ? TaskOf(*task) : Task{-1, 0, 0, 0.0, false, {}, {}, ""};
+    return task ? TaskOf(*task) : Task{-1, 0, 0, 0.0, false, {}, {}, "", 0};
   }
   void LeaveOut() { Begun().LeaveOut(); }
 

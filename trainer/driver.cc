@@ -92,6 +92,7 @@ void Driver::LeaveOut() {
 }
 
 Result<ScriptAnswer> Driver::Ask(ScriptTask task) {
+  task.made = made_;
   KEEL_TRY_ASSIGN(ScriptAnswer answer, handoff_.Ask(std::move(task)));
   if (!answer.error.empty()) return Error{Code::kForeign, answer.error};
   return answer;
@@ -153,12 +154,14 @@ TrainProgram Driver::Made(ScriptProgram program) {
   }
   made.loss = [this](const Batch& batch) { return Loss(batch); };
   made.backward = [this](const at::Tensor& scaled) { return Backward(scaled); };
-  made.on_replaced = [this] { is_replaced_ = true; };
-  if (program.wants_steps) {
-    made.on_step = [this](const StepReport& report) -> Status {
-      return Tell({.kind = Kind::kStep, .step = report});
-    };
-  }
+  made.on_replaced = [this](uint64_t step) {
+    is_replaced_ = true;
+    made_ = step;
+  };
+  made.on_step = [this, tells = program.wants_steps](const StepReport& report) -> Status {
+    made_ = report.step;
+    return tells ? Tell({.kind = Kind::kStep, .step = report}) : Ok();
+  };
   if (program.wants_evaluations) {
     made.on_evaluation = [this](const EvaluationReport& report) -> Status {
       return Tell({.kind = Kind::kEvaluated, .evaluation = report});

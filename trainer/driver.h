@@ -50,6 +50,7 @@ struct ScriptTask {
   EvaluationReport evaluation = {};
   bool is_replaced = false;   // tensors have got another step's values since the last task
   ScriptLoads::News news = {};
+  uint64_t made = 0;   // steps made, whether applied or skipped, by then; not of kEnd
 };
 
 struct ScriptAnswer {
@@ -116,6 +117,7 @@ class Driver {
   std::vector<at::Tensor> left_out_;           // by the optimizer's next step
   std::optional<WithoutGradients> without_;    // while it makes that
   at::Tensor loss_;   // of the lane under way, for the engine's thread
+  uint64_t made_ = 0;   // steps, for the engine's thread
   std::optional<Result<TrainResult>> result_;
   std::thread engine_;
 };

@@ -78,8 +78,9 @@ struct TrainProgram {
   // Empty: loss.backward(). If the workers' exchange breaks meanwhile, it fails, and what it tells
   // of that does not matter.
   std::function<Status(const at::Tensor& loss)> backward = {};
-  // Called when tensors of the state hold another step's: those of others, or of a checkpoint.
-  std::function<void()> on_replaced = {};
+  // Called when tensors of the state hold another step's: those of others, or of a checkpoint, with
+  // how many steps are made now.
+  std::function<void(uint64_t step)> on_replaced = {};
   // It may compile what it computes for the first time, so that takes up to kStartLimit
   // (elastic/protocol/limits.h) before this worker is held to hang.
   bool may_compile = false;

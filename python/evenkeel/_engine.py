@@ -16,7 +16,7 @@ _MASK = 2**64 - 1
 NOTHING, LANE, BACKWARD, APPLY, MEASURE, STEP, EVALUATED, END = range(-1, 7)
 
 Task = collections.namedtuple(
-    "Task", "kind batch seed number is_replaced wanted dropped report")
+    "Task", "kind batch seed number is_replaced wanted dropped report made")
 # A batch whose samples will be asked for.
 Wanted = collections.namedtuple("Wanted", "batch is_evaluation seed indices")
 
@@ -113,12 +113,12 @@ class Engine:
 
     def next(self, limit_ms):
         self._owes_answer = False
-        kind, batch, seed, number, is_replaced, wanted, dropped, report = \
+        kind, batch, seed, number, is_replaced, wanted, dropped, report, made = \
             self._engine.next(limit_ms)
         return Task(kind, batch & _MASK, seed & _MASK, number, is_replaced,
                     [Wanted(one & _MASK, is_evaluation, its_seed & _MASK, indices)
                      for one, is_evaluation, its_seed, indices in wanted],
-                    [one & _MASK for one in dropped], _report_of(report))
+                    [one & _MASK for one in dropped], _report_of(report), made)
 
     def leave_out(self):
         """Before the optimizer's step: not of parameters that this worker has yet to receive."""

@@ -106,6 +106,7 @@ class Job:
         """
         if self._program is not None:
             raise RuntimeError("a job is prepared once; make another ek.Job for another training")
+        _refuse_evaluation(evaluate)
         program = _Program(self, model, optimizer, schedulers, before_apply)
         program.loader = _loader.Loader(dataset, collate_fn, num_workers)
         program.on_step, program.on_evaluation = on_step, on_evaluation
@@ -225,6 +226,7 @@ class Job:
         """`cause`: what a backward threw, if that is why."""
         ended = self._engine.join()
         if ended.get("finished"):
+            self._program.made = ended["step"]
             self._program.load()   # the end may be the first that this worker hears of the state
         self._close()
         if ended["error"]:
@@ -278,7 +280,8 @@ class _Program:
         self.schedulers = list(schedulers)
         self.is_applying = self.is_called = self.has_ended = False
         self.gradients = []
-        self.seed, self.applied = job.config["seed"], 0
+        # Steps of the optimizer; steps of the engine, which also counts those that it skips.
+        self.seed, self.applied, self.made = job.config["seed"], 0, 0
         self.trained = [one for one in model.parameters() if one.requires_grad]
         self.untouched = _untouched.Untouched(model.parameters())
         self.held = [(owner, key, tensor, tensor.requires_grad) for module in model.modules()
@@ -395,6 +398,8 @@ class _Program:
     # --- Samples ---
 
     def note(self, task):
+        if task.kind != _engine.END:
+            self.made = task.made
         if task.is_replaced and task.kind != _engine.END:
             self.load()
         for one in task.wanted:
@@ -442,6 +447,8 @@ class _Program:
             self.engine.answer(self._measure(task))
         elif task.kind == _engine.STEP:
             self._seed("step", task.report["step"])
+            if not task.report["applied"] and self.optimizer is not None:
+                task.report["learning_rate"] = self.rates[0]   # the engine was told none
             self.on_step(task.report)
             self._store()
             self.engine.answer()
@@ -463,6 +470,7 @@ class _Program:
         if self.before_apply is not None:
             self.before_apply()
         self.applied += 1   # the schedules count this step
+        self.made += 1
         rate = float(self.optimizer.param_groups[0]["lr"])   # a schedule writes into a tensor
         self.is_applying = True
         try:
@@ -494,6 +502,20 @@ class _Program:
         finally:
             for module, mode in modes:
                 module.training = mode
+
+
+def _refuse_evaluation(evaluate):
+    """One that would never come."""
+    if evaluate is None:
+        return
+    others, _, every, *_ = evaluate
+    _loader.refuse_stream(others)
+    if len(others) == 0:
+        raise ValueError("the dataset of `evaluate` has no samples, of which a metric would be the "
+                         "mean; give it some, or leave `evaluate` out")
+    if every < 1:
+        raise ValueError(f"`evaluate` shall come every {every} steps, and would never; give a "
+                         "number from 1 on, or leave `evaluate` out")
 
 
 def _value_of(loss):

@@ -361,6 +361,15 @@ class _Pool:
                 worker.thread.join(_JOIN_S)
 
 
+def refuse_stream(dataset):
+    """TypeError for what is no map-style dataset; len() may be asked of one that passes."""
+    if (isinstance(dataset, torch.utils.data.IterableDataset)
+            or not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__")):
+        raise TypeError(f"{type(dataset).__name__} is not a map-style dataset. After a failure "
+                        "any process must be able to load any sample again, by its number, so "
+                        "give a dataset that has __len__ and __getitem__")
+
+
 class Loader:
     """The batches of one dataset. Use: want(), then take(), then drop()."""
 
@@ -368,11 +377,7 @@ class Loader:
         """`dataset`: map-style, of torch.utils.data or anything with __len__ and __getitem__.
         `collate_fn`: makes a batch of a list of samples; None: PyTorch's default_collate."""
         self._pool = None
-        if (isinstance(dataset, torch.utils.data.IterableDataset)
-                or not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__")):
-            raise TypeError(f"{type(dataset).__name__} is not a map-style dataset. After a failure "
-                            "any process must be able to load any sample again, by its number, so "
-                            "give a dataset that has __len__ and __getitem__")
+        refuse_stream(dataset)
         if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
             raise ValueError(f"num_workers is {num_workers!r}, not a number of processes")
         self._jobs = {}

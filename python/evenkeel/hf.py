@@ -16,6 +16,7 @@ import math
 import os
 import warnings
 
+from . import _loader
 from ._job import LOAD_AHEAD, Job
 
 # By these accelerate would make a process group of its own, which a replacement could not join. The
@@ -72,6 +73,7 @@ def train(trainer, *, lanes=None, **options):
     args = trainer.args
     _refuse(trainer)
     lanes = args.gradient_accumulation_steps if lanes is None else lanes
+    _loader.refuse_stream(trainer.train_dataset)
     samples = len(trainer.train_dataset)
     job = Job(**(_options_of(args, samples, lanes, options.get("lane_batch"))
                  | {"lanes": lanes} | options))

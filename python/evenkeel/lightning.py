@@ -22,6 +22,7 @@ import warnings
 import torch
 from torch.utils import data as torch_data
 
+from . import _loader
 from ._job import LOAD_AHEAD, Job
 
 CALLED = {"on_fit_start", "on_train_start", "on_train_end", "on_fit_end", "on_before_backward",
@@ -125,7 +126,7 @@ class _Trainer:
         self.accumulate_grad_batches = 1
 
     def _take(self, optimizer, schedules):
-        self.optimizers = [optimizer]
+        self.optimizers, self._schedules = [optimizer], schedules
         self.strategy = types.SimpleNamespace(_lightning_optimizers=self.optimizers)
         self.lr_scheduler_configs = [types.SimpleNamespace(scheduler=one.scheduler)
                                      for one in schedules]
@@ -140,7 +141,12 @@ class _Trainer:
         if self._job is None:
             return 0
         # An evaluation belongs to the step that was made.
-        return self._epoch_of(max(0, self.global_step - 1) if self.validating else self.global_step)
+        return self._epoch_of(max(0, self._made() - 1) if self.validating else self._made())
+
+    def _made(self):
+        """Steps by which the data have advanced: also those that were skipped, since something was
+        not finite. As global_step, the same for a lane that comes again."""
+        return 0 if self._job._program is None else self._job._program.made
 
     def _epoch_of(self, step):
         """In which this step's samples begin."""
@@ -149,7 +155,7 @@ class _Trainer:
     def _batch_index(self):
         """Of the step that is being made: all its lanes have the same."""
         self._evaluated = 0
-        return self._number_of(self.global_step)
+        return self._number_of(self._made())
 
     def _number_of(self, step):
         """A step's number within its epoch."""
@@ -198,6 +204,9 @@ def _closed_if_refused(job):
 def _telling(trainer, callback):
     def tell(report):
         logged = trainer._logged()
+        if not report.get("applied", True):   # so that nobody has stepped them
+            for one in trainer._schedules:
+                one.step()
         if callback is not None:
             callback(report | {"logged": logged})
     return tell
@@ -214,6 +223,7 @@ def _result_of(module, step, batch, index):
 def _evaluation_of(module, trainer, others, monitor, every):
     if others is None:
         return None
+    every = trainer.num_training_batches if every is None else every
 
     def metric(batch):
         outer, trainer._values = trainer._values, {}
@@ -229,7 +239,7 @@ def _evaluation_of(module, trainer, others, monitor, every):
             outer.setdefault(name, []).extend(values)
         return _monitored(value, mine, monitor)
 
-    return others.dataset, metric, every or trainer.num_training_batches, others.collate_fn
+    return others.dataset, metric, every, others.collate_fn
 
 
 def _monitored(value, logged, monitor):
@@ -267,7 +277,8 @@ def _optimizer_of(given, trainer):
 
 
 class _Schedule:
-    """A schedule that is stepped where Lightning steps it: after each step, or each epoch."""
+    """A schedule that is stepped where Lightning steps it: after each step, also one that was
+    skipped, or each epoch."""
 
     def __init__(self, given, trainer):
         entry = given if isinstance(given, dict) else {"scheduler": given}
@@ -280,7 +291,7 @@ class _Schedule:
                             "exact when a worker dies; take one that follows the steps")
 
     def step(self):
-        made = self._trainer.global_step   # the optimizer's step that was just made counts
+        made = self._trainer._made()   # the step that was just made counts
         numbers = [self._trainer._number_of(made - 1) + 1]   # within its epoch
         if self._by_epoch:
             before, now = map(self._trainer._epoch_of, (made - 1, made))
@@ -340,11 +351,11 @@ class _Data:
             raise TypeError(f"{what} gave several DataLoaders, and a job has one; join their "
                             "datasets, for instance by torch.utils.data.ConcatDataset")
         if not isinstance(given, torch_data.DataLoader):
+            _loader.refuse_stream(given)
             return
         self.dataset, self.collate_fn = given.dataset, given.collate_fn
         self.batch, self.workers = given.batch_size, given.num_workers
-        if isinstance(given.dataset, torch_data.IterableDataset):
-            return   # which the job refuses, with its reason
+        _loader.refuse_stream(given.dataset)
         if self.batch is None or type(given.batch_sampler) is not torch_data.BatchSampler:
             raise TypeError(f"the DataLoader of {what} has a batch_sampler, or no batch_size; the "
                             "job puts batches together itself: give a batch_size")
@@ -354,6 +365,12 @@ class _Data:
             raise TypeError(f"the DataLoader of {what} has a {sampler.__name__}; the job orders "
                             "samples itself, each once in an epoch: take shuffle=True, and a "
                             "dataset that has the samples as often as they shall come")
+        if len(given.sampler) != len(given.dataset):
+            raise TypeError(f"the DataLoader of {what} has a {sampler.__name__} of "
+                            f"{len(given.sampler)} samples, and a dataset of "
+                            f"{len(given.dataset)}; the job takes each once in an epoch: leave "
+                            "the sampler out, and give the dataset the samples that shall come, "
+                            "for instance by torch.utils.data.Subset")
         if given.worker_init_fn is not None:
             raise TypeError(f"the DataLoader of {what} has a worker_init_fn, which nobody calls: "
                             "a sample's random numbers are seeded anyway, and what else it does "

@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -312,6 +313,36 @@ TEST(Driver, AProgramThatMakesNoSenseIsAnErrorAtItsEnd) {
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.error().message, HasSubstr("no parameters that require a gradient"));
   EXPECT_EQ(driver->Join().error().code, Code::kInvalid);
+}
+
+TEST(Driver, TasksTellHowManyStepsAreMadeAlsoAfterOneThatIsSkippedAndFromACheckpoint) {
+  const TempDir folder;
+  std::map<Kind, std::vector<uint64_t>> told;
+  const Play play{.watch = [&](const ScriptTask& task) {
+    std::vector<uint64_t>& of_kind = told[task.kind];
+    if (of_kind.empty() || of_kind.back() != task.made) of_kind.push_back(task.made);
+    return Ok();
+  }};
+  const auto train = [&](uint64_t steps, bool is_skipped) {
+    TrainRunOptions options = OptionsOf(steps, folder.File("ckpts"));
+    options.config.update.non_finite = NonFinite::kSkip;
+    uint64_t lanes_left = is_skipped ? options.config.lanes : 0;
+    told.clear();
+    ASSERT_OK(Train(options, MakeMlp, &play, [&](TrainProgram& program) {
+      program.loss = [&lanes_left, inner = program.loss](const Batch& batch) {
+        return lanes_left > 0 && lanes_left-- > 0 ? inner(batch) * NAN : inner(batch);
+      };
+    }));
+  };
+  train(3, true);
+  EXPECT_THAT(told[Kind::kLane], ElementsAre(0, 1, 2));
+  EXPECT_THAT(told[Kind::kApply], ElementsAre(1, 2));
+  EXPECT_THAT(told[Kind::kStep], ElementsAre(1, 2, 3));
+  EXPECT_THAT(told[Kind::kMeasure], ElementsAre(2));
+  train(5, false);
+  EXPECT_THAT(told[Kind::kLane], ElementsAre(3, 4));
+  EXPECT_THAT(told[Kind::kApply], ElementsAre(3, 4));
+  EXPECT_THAT(told[Kind::kStep], ElementsAre(4, 5));
 }
 
 }  // namespace

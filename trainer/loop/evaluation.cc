@@ -10,12 +10,14 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/group/epoch_group.h"
+#include "trainer/group/whereabouts.h"
 #include "trainer/numerics/autocast.h"
 #include "trainer/numerics/fold.h"
 #include "trainer/numerics/mix.h"
@@ -80,6 +82,7 @@ class Pass {
     for (uint64_t round = 0; round < Rounds() && !report.abandoned; ++round) {
       peer_.at(round);
       KEEL_TRY(Round(round));
+      group_.whereabouts().Place("between batches");
       KEEL_TRY_ASSIGN(report.abandoned, SomebodyStops());
     }
     if (!report.abandoned) {
@@ -108,6 +111,8 @@ class Pass {
       const uint64_t end = std::min(all.end, begin + kRoundBatches);
       for (uint64_t number = begin; number < end; ++number) {
         KEEL_TRY(group_.status());
+        peer_.at(round);
+        group_.whereabouts().Place(PlaceOf(number));
         Result<double> sum = BatchSum(number);
         users_fault_ = !sum.ok();
         if (!sum.ok()) return sum.error().Doing("evaluation at step " + std::to_string(
@@ -118,8 +123,17 @@ class Pass {
     return Ok();
   }
 
+  uint64_t SamplesIn(uint64_t number) const {
+    return std::min(batch_, samples_ - number * batch_);
+  }
+  std::string PlaceOf(uint64_t number) const {
+    const uint64_t first = number * batch_;
+    return "samples " + std::to_string(first) + " to " +
+           std::to_string(first + SamplesIn(number) - 1);
+  }
+
   Result<double> BatchSum(uint64_t number) {
-    std::vector<uint64_t> indices(std::min(batch_, samples_ - number * batch_));
+    std::vector<uint64_t> indices(SamplesIn(number));
     std::iota(indices.begin(), indices.end(), number * batch_);
     const std::string doing = map_style::IndicesText(indices);
     KEEL_TRY_ASSIGN(const Result<Batch> batch, CatchTorch(doing, [&] {

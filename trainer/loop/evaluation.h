@@ -34,7 +34,9 @@ struct BatchRange {
 BatchRange BatchesOf(uint64_t lane, uint64_t lanes, uint64_t samples, uint64_t batch);
 
 struct EvaluationCallbacks {
-  std::function<void(uint64_t round)> at;   // called before each round, to show progress
+  // Called before each round and each batch of it, to show progress. Workers may have other numbers
+  // of batches: how often it was called says nothing of who is behind.
+  std::function<void(uint64_t round)> at;
   std::function<bool()> stop;               // this worker was told to stop
 };
 

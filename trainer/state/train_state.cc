@@ -275,7 +275,7 @@ void TrainState::NoteReceived(size_t begin, size_t end) {
     if (parts_->parts[i].parameter) received_[*parts_->parts[i].parameter] = true;
   }
   updater_->ApplyOnlyTo(received_);
-  if (program_.on_replaced) program_.on_replaced();
+  if (program_.on_replaced) program_.on_replaced(step_);
 }
 
 void TrainState::EndCatchingUp() {
@@ -313,7 +313,7 @@ void TrainState::BeginReplaced() {
   updater_->ApplyOnlyTo({});
   buffers_->BeginStep();
   held_ = Held::kWhole;
-  if (program_.on_replaced) program_.on_replaced();
+  if (program_.on_replaced) program_.on_replaced(step_);
 }
 
 void TrainState::NoteInexact() {

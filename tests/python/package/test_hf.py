@@ -139,6 +139,24 @@ class Tuned(scripts.Case):
         # How long a job is shapes the schedule here, so only the numbers of steps are the same.
         self.assertEqual(self.line_of(resumed).split()[1], whole.split()[1])
 
+    def test_a_stream_and_an_evaluation_that_would_never_come_are_refused(self):
+        run = self.alone(*self.written("""
+            class Endless(torch.utils.data.IterableDataset):
+                def __iter__(self):
+                    return iter(samples)
+            stream = trainer(max_steps=4)
+            stream.train_dataset = Endless()
+            never = trainer(eval_strategy="steps", eval_steps=2)
+            never.eval_dataset = []
+            for one in stream, never:
+                try:
+                    evenkeel.hf.train(one, lanes=2)
+                except (TypeError, ValueError) as error:
+                    print("refused:", error)
+            """, BEGINNING), **self.more)
+        self.assertRegex(run.out, "(?s)refused: Endless is not a map-style dataset.*"
+                                  "refused: the dataset of `evaluate` has no samples", run)
+
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)

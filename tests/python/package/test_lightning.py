@@ -84,6 +84,26 @@ REFUSED = {
         weighted = torch.utils.data.WeightedRandomSampler([1.0] * 20, 20)
         fit(Small(), DataLoader(samples, batch_size=2, sampler=weighted))
         """, "has a WeightedRandomSampler"),
+    "a sampler of some": ("""
+        some = torch.utils.data.RandomSampler(samples, num_samples=8)
+        fit(Small(), DataLoader(samples, batch_size=2, sampler=some))
+        """, "has a RandomSampler of 8 samples, and a dataset of 20"),
+    "a sampler of the first": ("""
+        first = torch.utils.data.SequentialSampler(range(6))
+        fit(Small(), DataLoader(samples, batch_size=2, sampler=first))
+        """, "has a SequentialSampler of 6 samples, and a dataset of 20"),
+    "a stream without a length": ("""
+        class Endless(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter(samples)
+        fit(Small(), DataLoader(Endless(), batch_size=2))
+        """, "Endless is not a map-style dataset"),
+    "a stream in no loader": ("""
+        class Bare(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter(samples)
+        fit(Small(), Bare(), lane_batch=2)
+        """, "Bare is not a map-style dataset"),
     "several loaders": ("fit(Small(), [DataLoader(samples), DataLoader(samples)])",
                         "several DataLoaders"),
     "no length": ("fit(Small(), epochs=None)", "either epochs or steps"),
@@ -228,6 +248,70 @@ class Fitted(scripts.Case):
                 run = self.script(text)
                 self.assertEqual(run.code, 1, run)
                 self.assertIn(words, run.err)
+
+    def test_an_evaluation_that_would_never_come_is_refused(self):
+        run = self.script("""
+            class Evaluated(Small):
+                def validation_step(self, batch, batch_idx):
+                    return torch.zeros(())
+            few = torch.utils.data.Subset(samples, [])
+            for others, every in ((samples, 0), (samples, -1), (few, None)):
+                try:
+                    fit(Evaluated(), validation=others, evaluate_every=every)
+                except ValueError as error:
+                    print("refused:", error)
+            """)
+        self.assertEqual(re.findall(r"refused: .* (0 steps|-1 steps|no samples)", run.out),
+                         ["0 steps", "-1 steps", "no samples"], run)
+
+    # Of five steps an epoch, the last one of the first epoch has no number for a loss.
+    SKIPPING = """
+        class Skipping(Small):
+            def training_step(self, batch, batch_idx):
+                print("lane", self.global_step, self.current_epoch, batch_idx)
+                loss = Small.training_step(self, batch)["loss"]
+                return loss * float("nan") if (self.current_epoch, batch_idx) == (0, 4) else loss
+            def validation_step(self, batch, batch_idx):
+                print("validation", self.global_step, self.current_epoch)
+                return torch.zeros(())
+            def configure_optimizers(self):
+                optimizer = Small.configure_optimizers(self)
+                halves = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+                tenths = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+                return [optimizer], [halves, {"scheduler": tenths, "interval": "step",
+                                              "frequency": 5}]
+        def tell(report):
+            print("made", report["step"], report["applied"], f"{report['learning_rate']:.4g}")
+        for steps in STEPS:
+            lightning.seed_everything(0, verbose=False)
+            print(fit(Skipping(), validation=samples, epochs=None, steps=steps, on_step=tell,
+                      non_finite="skip", MORE))
+        """
+
+    def test_epochs_follow_the_data_where_a_step_is_skipped(self):
+        run = self.script(self.SKIPPING.replace("STEPS", "[11]").replace("MORE", ""))
+        self.assertEqual(run.code, 0, run)
+        said = run.out.splitlines()
+        lanes = [one for one in said if one.startswith("lane")]
+        self.assertEqual(lanes[::2], lanes[1::2], run)
+        self.assertEqual(lanes[::2], [f"lane {step - (step > 4)} {step // 5} {step % 5}"
+                                      for step in range(11)], run)
+        self.assertEqual([one for one in said if one.startswith("made")],
+                         [f"made {step + 1} {step != 4} {0.5 * 0.05 ** (step // 5):.4g}"
+                          for step in range(11)], run)
+        found = list(dict.fromkeys(one for one in said if one.startswith("validation")))
+        self.assertEqual(found, ["validation 4 0", "validation 9 1"], run)
+
+    def test_a_job_that_goes_on_after_a_skipped_step_knows_its_epoch(self):
+        whole = self.script(self.SKIPPING.replace("STEPS", "[11]").replace("MORE", ""))
+        more = "checkpoint_dir='ckpts', save_every=100"
+        parts = self.script(self.SKIPPING.replace("STEPS", "[5, 11]").replace("MORE", more))
+        self.assertEqual(parts.code, 0, parts)
+        lines = [run.out.splitlines() for run in (whole, parts)]
+        told = [[one for one in said if one.startswith(("lane", "made", "validation 9"))]
+                for said in lines]
+        self.assertEqual(told[0], told[1], parts)
+        self.assertEqual(whole.lines[-1], parts.lines[-1], parts)
 
 
 if __name__ == "__main__":

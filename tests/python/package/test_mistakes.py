@@ -218,6 +218,8 @@ class Mistakes(scripts.Imported):
     def test_a_batch_of_any_form_is_moved_to_the_device(self):
         run = self.alone(*self.written("""
             import collections
+            import dataclasses
+            import types
             from evenkeel._batches import moved as move
             meta = torch.device("meta")
             ragged = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
@@ -237,6 +239,23 @@ class Mistakes(scripts.Imported):
             pair = collections.namedtuple("Pair", "x y")(torch.ones(1), [torch.ones(1), 3])
             moved = move(pair, meta)
             assert moved.x.device == moved.y[0].device == meta and moved.y[1] == 3
+            wrapped = collections.UserDict(x=torch.ones(1), y="y")
+            moved = move(wrapped, meta)
+            assert moved["x"].device == meta and moved["y"] == "y" and wrapped["x"].sum() == 1
+            fixed = types.MappingProxyType({"x": torch.ones(1)})
+            assert move(fixed, meta) is fixed
+            @dataclasses.dataclass(frozen=True, slots=True)
+            class Sample:
+                x: torch.Tensor
+                more: dict
+            @dataclasses.dataclass
+            class Late:
+                x: torch.Tensor = dataclasses.field(init=False)
+            sample = Sample(torch.ones(1), {"y": torch.ones(2)})
+            moved = move([sample, Sample], meta)
+            assert moved[0].x.device == moved[0].more["y"].device == meta and moved[1] is Sample
+            assert sample.x.sum() == 1 and sample.more["y"].sum() == 2
+            assert not hasattr(move(Late(), meta), "x")
             """))
         self.assertEqual(run.code, 0, run)
 
@@ -467,6 +486,16 @@ class Mistakes(scripts.Imported):
             """))
         self.assertEqual(run.code, 0, run)
         self.assertIn("a GradScaler in the loop of a job 65536.0", run.out)
+
+    def test_an_evaluation_that_would_never_come_is_refused(self):
+        told = self.told_in_a_session([
+            f"job.prepare(model, optimizer, data, evaluate=({others}, lambda batch: 0, {every}))"
+            for others, every in (("data", 0), ("data", -1), ("[]", 2), ("iter([])", 2))])
+        for text, words in zip(told, ("ValueError: `evaluate` shall come every 0 steps",
+                                      "ValueError: `evaluate` shall come every -1 steps",
+                                      "ValueError: the dataset of `evaluate` has no samples",
+                                      "TypeError: list_iterator is not a map-style dataset")):
+            self.assertIn(words, text)
 
 
 if __name__ == "__main__":

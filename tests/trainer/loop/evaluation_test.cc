@@ -13,6 +13,7 @@
 #include "examples/models/resnet.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
+#include "trainer/group/whereabouts.h"
 #include "trainer/loop/epoch_run.h"
 
 namespace keel {
@@ -26,6 +27,7 @@ constexpr uint64_t kSamples = 37;   // no multiple of anything
 struct Plan {
   uint64_t every = 2;   // 0: no evaluation
   bool fails = false;
+  std::function<void()> on_batch = {};   // within the metric
 };
 
 // A model with BatchNorm, of which one module is in eval mode for good.
@@ -46,8 +48,9 @@ std::unique_ptr<TrainState> MakeState(const Plan& plan,
   if (plan.every > 0) {
     program.evaluation.dataset =
         *SyntheticClasses({.seed = 9, .samples = kSamples, .shape = {3, 8, 8}});
-    program.evaluation.metric = [model, fails = plan.fails](const Batch& batch) {
-      TORCH_CHECK(!fails, "the metric's own mistake");
+    program.evaluation.metric = [model, plan](const Batch& batch) {
+      if (plan.on_batch) plan.on_batch();
+      TORCH_CHECK(!plan.fails, "the metric's own mistake");
       EXPECT_FALSE(model->is_training());
       EXPECT_FALSE(torch::GradMode::is_enabled());
       return torch::cross_entropy_loss(model->forward(batch.data), batch.target);
@@ -97,8 +100,9 @@ class Evaluations : public testing::Test {
         wishes.stop = stop();
         return wishes;
       };
-      const auto outcome = RunEpoch(*state, crew_.SpecOf(rank, workers, prefix),
-                                    CancelToken::Never(), peer);
+      EpochGroup::Spec spec = crew_.SpecOf(rank, workers, prefix);
+      spec.whereabouts = whereabouts_;
+      const auto outcome = RunEpoch(*state, spec, CancelToken::Never(), peer);
       const std::lock_guard lock(mutex);
       if (!outcome.ok()) ran.errors.push_back(outcome.error().message);
       for (size_t i = 0; i < modes.size(); ++i) {
@@ -111,6 +115,7 @@ class Evaluations : public testing::Test {
   }
 
   GroupCrew crew_;
+  std::shared_ptr<Whereabouts> whereabouts_;   // of a worker that is alone; null: nobody looks
 };
 
 TEST_F(Evaluations, HaveTheSameValueForAnyNumberOfWorkers) {
@@ -171,6 +176,23 @@ TEST(EvaluationBatches, BelongToOneLaneEach) {
       EXPECT_EQ(next, (samples + 2) / 3) << samples << " " << lanes;
     }
   }
+}
+
+// A launcher that saw none would take a long evaluation for a hang.
+TEST_F(Evaluations, EachBatchIsASignOfLifeAndTellsItsSamples) {
+  whereabouts_ = std::make_shared<Whereabouts>();
+  std::vector<Position> positions;
+  std::vector<std::string> places;
+  const Ran ran = Train(1, {.every = kSteps, .on_batch = [&] {
+    const Whereabouts::Now now = whereabouts_->Look();
+    positions.push_back(now.position);
+    places.push_back(now.activity.place);
+  }});
+  EXPECT_TRUE(ran.errors.empty());
+  ASSERT_EQ(places.size(), 13u);
+  for (size_t i = 1; i < positions.size(); ++i) EXPECT_LT(positions[i - 1], positions[i]) << i;
+  EXPECT_EQ(places.front(), "evaluating, samples 0 to 2");
+  EXPECT_EQ(places.back(), "evaluating, samples 36 to 36");
 }
 
 }  // namespace
