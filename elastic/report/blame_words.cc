@@ -9,6 +9,12 @@
 
 namespace keel {
 
+int64_t DeathCount(const HostBlame& blame) {
+  int64_t count = 0;
+  for (const DeathCause& cause : kDeathCauses) count += blame.*cause.count;
+  return count;
+}
+
 std::string DeathsText(const HostBlame& blame) {
   std::vector<std::string> words;
   for (const DeathCause& cause : kDeathCauses) {
@@ -25,7 +31,7 @@ std::string BlameText(const HostBlame& blame, const std::string& health) {
   const WorkerChecks& checks = blame.checks;
   if (checks.differences > 0) {
     words.push_back(std::to_string(checks.differences) + " of " +
-                    CountText(static_cast<uint64_t>(checks.rechecks), "compared lane") +
+                    CountText(static_cast<uint64_t>(checks.rechecks), "comparison") +
                     " came out differently");
   }
   if (checks.slow_steps > 0) {

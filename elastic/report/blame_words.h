@@ -9,6 +9,8 @@
 
 namespace keel {
 
+// Of all causes. A record's own `deaths` begin anew when its host registers anew, for what decides.
+int64_t DeathCount(const HostBlame& blame);
 // "2 exited with a code, 1 killed by a signal"; "none"
 std::string DeathsText(const HostBlame& blame);
 // A line of the summary, indented by two blanks; empty if there is nothing to tell. `health`: what

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "elastic/report/blame_words.h"
 
 namespace keel {
 namespace {
@@ -40,9 +41,9 @@ std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord
           CountText(epoch->workers.size(), "worker") + " on " +
           CountText(epoch->hosts.size(), "host");
   if (step >= 0) text += ", step " + std::to_string(step);
-  if (host.deaths > 0) {
-    text += ", " + std::to_string(host.deaths) + (host.deaths == 1 ? " failure" : " failures") +
-            " here";
+  const int64_t deaths = DeathCount(host.blame);
+  if (deaths > 0) {
+    text += ", " + std::to_string(deaths) + (deaths == 1 ? " failure" : " failures") + " here";
   }
   return text;
 }

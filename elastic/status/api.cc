@@ -44,7 +44,7 @@ Json HostJson(const StatusHost& host) {
           {"here", host.is_here},
           {"state", host.gone.empty() ? MemberStateName(host.record.state) : "gone"},
           {"reason", host.gone.empty() ? host.record.reason : host.gone},
-          {"deaths", host.record.deaths},
+          {"deaths", DeathCount(host.record.blame)},
           {"unfit", host.record.unfit},
           {"health", host.record.health},
           {"blame", BlameJson(host.record.blame)},

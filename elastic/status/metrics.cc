@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "elastic/report/blame_words.h"
 
 namespace keel {
 namespace {
@@ -131,7 +132,7 @@ void AddHosts(Metrics& metrics, const JobStatus& status) {
   metrics.Family("host_deaths_total", "counter", "Workers that ended without success, by host.");
   for (const StatusHost& host : status.hosts()) {
     if (!host.gone.empty()) continue;
-    metrics.Add(static_cast<double>(host.record.deaths),
+    metrics.Add(static_cast<double>(DeathCount(host.record.blame)),
                 {{"host", host.record.host}, {"slot", std::to_string(host.slot)}});
     for (const SeatRecord& seat : host.record.seats) {
       ++workers[std::string(SeatStateName(seat.state))];

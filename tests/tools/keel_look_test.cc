@@ -243,5 +243,20 @@ TEST_F(KeelLook, AStepThatCannotBeListedHidesNoOther) {
   EXPECT_TRUE(Has(ran, "200")) << ran.out;
 }
 
+TEST_F(KeelLook, TheMeanOfTheLargestDifferencesIsOneOfThem) {
+  TestState state;
+  Random random(1);
+  state.Add("x", Dtype::kF64, {2}, random);
+  double numbers[] = {1.7e308, 1.7e308};
+  std::memcpy(state.bytes[0].data(), numbers, sizeof numbers);
+  const std::string a = SaveStep(state, 1);
+  numbers[0] = numbers[1] = 0;
+  std::memcpy(state.bytes[0].data(), numbers, sizeof numbers);
+  const std::string b = SaveStep(state, 1, dir_.path() + "/other");
+  const Json changed = KeelJson("diff " + a + " " + b, 1)["changed"][0];
+  EXPECT_EQ(changed["max"], 1.7e308);
+  EXPECT_EQ(changed["mean"], 1.7e308);
+}
+
 }  // namespace
 }  // namespace keel

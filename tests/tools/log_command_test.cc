@@ -1,10 +1,12 @@
 // `keel log` over folders that change while it looks at them.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <functional>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/faulty_files.h"
@@ -207,6 +209,30 @@ TEST(RestWhileRead, EndsAtOnceWhereNobodyReads) {
   const auto told = RestWhileRead(writes.number(), std::chrono::minutes(10), "the pipe");
   ASSERT_FALSE(told.ok());
   EXPECT_EQ(told.error().code, Code::kPeerLost);
+}
+
+// It holds 4 KiB, and so is full again and again.
+TEST(WriteToDescriptor, WaitsForTheReaderOfAPipeThatSomebodyMadeNonBlocking) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(ends, O_NONBLOCK), 0);
+  const Fd reads(ends[0]);
+  ASSERT_EQ(::fcntl(reads.number(), F_SETFL, 0), 0);
+  ASSERT_GT(::fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(i) + "\n";
+  std::string arrived;
+  std::thread reader([&] {
+    char piece[1000];
+    for (ssize_t got; (got = ::read(reads.number(), piece, sizeof piece)) > 0;) {
+      arrived.append(piece, static_cast<size_t>(got));
+    }
+  });
+  {
+    const Fd writes(ends[1]);
+    EXPECT_OK(WriteToDescriptor(writes.number(), text, "the pipe"));
+  }
+  reader.join();
+  EXPECT_TRUE(arrived == text) << arrived.size() << " of " << text.size() << " bytes";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "store/listen_socket.h"
 #include "tests/harness/expect_ok.h"
 #include "tools/keel/http_get.h"
+#include "tools/keel/text_table.h"
 #include "tools/keel/top_view.h"
 
 namespace keel {
@@ -226,6 +227,61 @@ TEST(HttpPlace, OnlyAGoodReplyHasABody) {
   for (const char* const wrong : {"", "SSH-2.0", "HTTP/1.1 200 OK\r\n", "HTTP/1.1\r\n\r\n"}) {
     EXPECT_FALSE(BodyOfReply(wrong).ok()) << wrong;
   }
+}
+
+// --- what is kept between two screens ---
+
+TEST(TopView, ScrollingUpTakesBackWhatScrollingDownDid) {
+  TopAnswers answers;
+  answers.newest = Api(40, 1010, 300);
+  const TopScreen screen{100, 24};
+  TopChoice choice;
+  KeepInView(answers, screen, &choice);
+  for (int i = 0; i < 1000; ++i) PressTopKey('j', &choice);
+  const std::string last = Screen(answers, choice, screen);
+  EXPECT_THAT(last, HasSubstr("\n 599  a"));
+  PressTopKey('k', &choice);
+  const std::string above = Screen(answers, choice, screen);
+  EXPECT_THAT(above, AllOf(HasSubstr("\n 598  a"), Not(HasSubstr("\n 599  a"))));
+  PressTopKey('j', &choice);
+  EXPECT_EQ(Screen(answers, choice, screen), last);
+  // A line of trouble takes one of the table's; a taller window gives some back.
+  answers.trouble = "nobody answers";
+  KeepInView(answers, screen, &choice);
+  PressTopKey('j', &choice);
+  EXPECT_THAT(Screen(answers, choice, screen), HasSubstr("\n 599  a"));
+  KeepInView(answers, {100, 2000}, &choice);
+  EXPECT_EQ(choice.skipped, 0u);
+  PressTopKey('j', &choice);
+  EXPECT_EQ(choice.skipped, 0u);
+}
+
+// A worker that hangs after fast steps would look as one that was slow from the start.
+TEST(TopView, AStepsTimeStaysWhileNoneIsMade) {
+  TopAnswers answers;
+  const auto take = [&](int steps, double seconds) {
+    Json api = Api(steps, 1000 + seconds);
+    api["workers_here"][0]["seconds_in"]["data"] = seconds;
+    TakeAnswer(std::move(api), &answers);
+    return Screen(answers);
+  };
+  EXPECT_THAT(take(10, 10), HasSubstr("  computing     1000  0.25")) << "since it began";
+  EXPECT_THAT(take(20, 11), HasSubstr("  computing      100  0.25"));
+  EXPECT_THAT(take(20, 11), HasSubstr("  computing      100  0.25"));
+  EXPECT_THAT(take(20, 11), HasSubstr("  computing      100  0.25"));
+  EXPECT_THAT(take(22, 12), HasSubstr("  computing      500  0.25"));
+  EXPECT_THAT(take(0, 1), HasSubstr("  computing        -  0.25")) << "another one in its place";
+  EXPECT_THAT(take(2, 4), HasSubstr("  computing     1500  0.25"));
+  EXPECT_THAT(take(1, 3), HasSubstr("  computing     3000  0.25")) << "one more, since it began";
+}
+
+// --- tables ---
+
+TEST(TextTable, AColumnIsAsWideAsItsCharacters) {
+  TextTable table({"HOST", ">N", "END"});
+  table.Add({"größer", "1", "x"});
+  table.Add({"small", "ø", "x"});
+  EXPECT_EQ(table.Text(), "HOST    N  END\ngrößer  1  x\nsmall   ø  x\n");
 }
 
 }  // namespace

@@ -25,9 +25,11 @@ struct ValueDiff {
   uint64_t elements = 0;  // that differ
   uint64_t first = 0;     // of those, its index in the flattened tensor
   double greatest = 0;    // of the differences between numbers
-  double sum = 0;
+  long double sum = 0;    // which the greatest of f64 do not overflow
   uint64_t numbers = 0;   // all, also the equal ones; two for each complex element
-  double mean() const { return numbers == 0 ? 0 : sum / static_cast<double>(numbers); }
+  double mean() const {
+    return numbers == 0 ? 0 : static_cast<double>(sum / static_cast<long double>(numbers));
+  }
 };
 
 // Exact, although a double may not hold the numbers themselves.

@@ -9,11 +9,9 @@ namespace keel {
 
 namespace {
 
-// In characters: the bytes of UTF-8 that begin one.
+// In characters.
 size_t WidthOf(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  }));
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), BeginsCharacter));
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 
 namespace keel {
 
+// Whether a byte of UTF-8 begins a character. Each is one column wide.
+inline bool BeginsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
 class TextTable {
  public:
   struct Cell {

@@ -144,7 +144,7 @@ class TopSession {
     }
     answered_ = now;
     answers_.trouble.clear();
-    answers_.before = std::exchange(answers_.newest, std::move(*answer));
+    TakeAnswer(std::move(*answer), &answers_);
     return Ok();
   }
 
@@ -152,8 +152,9 @@ class TopSession {
 
   Status Draw() {
     const TerminalScreen::Size size = screen_->size();
-    return screen_->Draw(
-        TopLines(answers_, choice_, {size.width, size.height}, world_.paint));
+    const TopScreen screen{size.width, size.height};
+    KeepInView(answers_, screen, &choice_);
+    return screen_->Draw(TopLines(answers_, choice_, screen, world_.paint));
   }
 
   const World& world_;

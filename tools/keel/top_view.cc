@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -61,7 +62,8 @@ struct TopRow {
   bool is_gone = false;
 };
 
-// Milliseconds of a step of this host's workers, by local rank, between two answers.
+// Of one of this host's workers. Milliseconds of a step: between two answers; where it made none,
+// what was shown before; at first, since it began.
 struct OwnFigures {
   std::optional<double> loss, step_ms;
 };
@@ -81,15 +83,21 @@ std::map<double, OwnFigures> FiguresOf(const TopAnswers& answers) {
     if (!index) continue;
     OwnFigures& own = figures[*index];
     own.loss = MemberNumber(now, "loss");
-    double steps = MemberNumber(now, "steps").value_or(0);
+    const double all = MemberNumber(now, "steps").value_or(0);
+    double steps = all;
     double seconds = SecondsOf(now);
     for (const Json& before : MemberOf(answers.before, "workers_here")) {
       const double earlier = MemberNumber(before, "steps").value_or(0);
-      if (MemberNumber(before, "local_rank") != index || earlier >= steps) continue;
+      if (MemberNumber(before, "local_rank") != index || earlier > steps) continue;
       seconds -= SecondsOf(before);
       steps -= earlier;
     }
-    if (steps > 0) own.step_ms = std::max(seconds, 0.0) * 1000 / steps;
+    const auto shown = answers.step_ms.find(*index);
+    if (steps > 0) {
+      own.step_ms = std::max(seconds, 0.0) * 1000 / steps;
+    } else if (all > 0 && shown != answers.step_ms.end()) {
+      own.step_ms = shown->second;
+    }
   }
   return figures;
 }
@@ -173,7 +181,7 @@ std::string CutTo(size_t width, const std::string& line) {
       continue;
     }
     size_t next = at + 1;
-    while (next < line.size() && (static_cast<unsigned char>(line[next]) & 0xC0) == 0x80) ++next;
+    while (next < line.size() && !BeginsCharacter(line[next])) ++next;
     if (columns++ < width) cut += line.substr(at, next - at);
     at = next;
   }
@@ -224,6 +232,15 @@ std::string FiguresLine(const TopAnswers& answers) {
   return line;
 }
 
+// Lines above the table of workers, and lines of it: its heading and one for each worker.
+size_t LinesAbove(const TopAnswers& answers) { return answers.trouble.empty() ? 3 : 4; }
+
+size_t TableRoom(const TopAnswers& answers, const TopScreen& screen) {
+  // By all else, the footer among it.
+  const size_t taken = LinesAbove(answers) + 2 + kEventsLeast;
+  return screen.height > taken + 2 ? screen.height - taken : 2;
+}
+
 std::string EventLine(const Json& event, const Paint& paint) {
   const auto time = MemberNumber(event, "time_s");
   const std::string kind = OrDash(MemberText(event, "kind"));
@@ -242,8 +259,10 @@ const std::vector<std::string>& HelpLines() {
       "j k      down and up in the workers, as the arrow keys; g: to the first",
       "h ?      this help, and back",
       "",
-      "STEP MS is how long a step took since the last look; it and LOSS are known of the workers",
-      "of the host that was asked. DEATHS are those of a host's workers."};
+      "STEP MS is how long a step took since the last look; on the first screen, on",
+      "average since the worker began; while none is made, what it was before. It and",
+      "LOSS are known of the workers of the host that was asked. DEATHS are those of",
+      "a host's workers."};
   return lines;
 }
 
@@ -258,7 +277,7 @@ TopKey PressTopKey(char key, TopChoice* choice) {
     case 's': case '>': choice->sort = static_cast<TopSort>((sort + 1) % kSorts); break;
     case '<': choice->sort = static_cast<TopSort>((sort + kSorts - 1) % kSorts); break;
     case 'r': case 'R': choice->is_reversed = !choice->is_reversed; break;
-    case 'j': ++choice->skipped; break;
+    case 'j': choice->skipped += choice->skipped < choice->skipped_most ? 1 : 0; break;
     case 'k': choice->skipped -= choice->skipped > 0 ? 1 : 0; break;
     case 'g': choice->skipped = 0; break;
     case 'h': case '?': choice->shows_help = !choice->shows_help; break;
@@ -289,6 +308,22 @@ std::string KeysOf(std::string_view typed) {
   return keys;
 }
 
+void TakeAnswer(Json answer, TopAnswers* answers) {
+  std::map<double, double> shown;
+  for (const auto& [index, own] : FiguresOf(*answers)) {
+    if (own.step_ms) shown[index] = *own.step_ms;
+  }
+  answers->step_ms = std::move(shown);
+  answers->before = std::exchange(answers->newest, std::move(answer));
+}
+
+void KeepInView(const TopAnswers& answers, const TopScreen& screen, TopChoice* choice) {
+  const size_t lines = RowsOf(answers).size() + 1;
+  const size_t room = screen.height > 0 ? TableRoom(answers, screen) : lines;
+  choice->skipped_most = lines > room ? lines - room : 0;
+  choice->skipped = std::min(choice->skipped, choice->skipped_most);
+}
+
 std::vector<std::string> TopLines(const TopAnswers& answers, const TopChoice& choice,
                                   const TopScreen& screen, const Paint& paint) {
   std::vector<std::string> lines = {HeadLine(answers.newest, paint), FiguresLine(answers)};
@@ -304,9 +339,7 @@ std::vector<std::string> TopLines(const TopAnswers& answers, const TopChoice& ch
                      ">LOSS", ">DEATHS", "REMARK"});
     for (const TopRow& row : rows) table.Add(CellsOf(row, paint));
     std::vector<std::string> shown = LinesOf(table.Text());
-    const size_t taken = lines.size() + 2 + kEventsLeast;   // by all else, the footer among it
-    const size_t room = !has_screen ? shown.size()
-                        : screen.height > taken + 2 ? screen.height - taken : 2;
+    const size_t room = has_screen ? TableRoom(answers, screen) : shown.size();
     if (shown.size() > room) {
       const size_t skipped = std::min(choice.skipped, shown.size() - room);
       shown.erase(shown.begin() + 1, shown.begin() + 1 + static_cast<ptrdiff_t>(skipped));

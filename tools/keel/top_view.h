@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct TopChoice {
   bool is_reversed = false;
   size_t skipped = 0;         // workers above the first one that is shown
   bool shows_help = false;
+  size_t skipped_most = SIZE_MAX;   // what the screen leaves out (KeepInView)
 };
 
 // Changes the choice as a key says; kQuit and kRefresh are left to the caller.
@@ -40,7 +42,15 @@ struct TopAnswers {
   Json newest = Json::object();
   Json before = Json::object();
   std::string trouble;        // why there is none now; empty: there is
+  std::map<double, double> step_ms = {};   // as shown before the newest, by local rank
 };
+
+// What a page answers now becomes the newest.
+void TakeAnswer(Json answer, TopAnswers* answers);
+
+// Holds what is skipped within what there is to skip, also for the keys that come next. To be
+// called before it is drawn.
+void KeepInView(const TopAnswers& answers, const TopScreen& screen, TopChoice* choice);
 
 std::vector<std::string> TopLines(const TopAnswers& answers, const TopChoice& choice,
                                   const TopScreen& screen, const Paint& paint);

@@ -25,12 +25,17 @@ TEST(BlameWords, EachCauseIsTold) {
             "GPU, 5 not started");
   EXPECT_EQ(BlameText(all, "the GPU is lost"),
             "  this host: workers that died: " + DeathsText(all) +
-                "; 7 of 60 compared lanes came out differently; 80 steps much slower than those "
+                "; 7 of 60 comparisons came out differently; 80 steps much slower than those "
                 "of most; not fit\n");
   const Json json = BlameJson(all);
   EXPECT_EQ(json["deaths"]["ended"], 3);
   EXPECT_EQ(json["deaths"].size(), 5u);
   EXPECT_EQ(json["differences"], 7);
+}
+
+TEST(BlameWords, DeathsAreCountedOverAllCauses) {
+  EXPECT_EQ(DeathCount({}), 0);
+  EXPECT_EQ(DeathCount({1, 2, 3, 4, 5, {60, 7, 80}}), 15);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ TEST(StatusText, SaysWhereTheJobIs) {
   epoch.workers.resize(4);
   EXPECT_EQ(StatusText(host, epoch), "epoch 3: 4 workers on 2 hosts");
   host.seats[1].position.step = 120;
-  host.deaths = 1;
+  host.blame.exited = 1;
   EXPECT_EQ(StatusText(host, epoch), "epoch 3: 4 workers on 2 hosts, step 120, 1 failure here");
 }
 
@@ -32,6 +32,16 @@ TEST(StatusText, SaysThatTheJobStopsAndWhy) {
   EXPECT_EQ(StatusText(host, epoch), "stopping (SIG\\nTERM), epoch 3: 1 worker on 1 host");
   host.reason.clear();
   EXPECT_EQ(StatusText(host, epoch), "stopping, epoch 3: 1 worker on 1 host");
+}
+
+TEST(StatusText, CountsTheFailuresFromBeforeTheHostRegisteredAnewToo) {
+  MemberRecord host;
+  host.deaths = 1;
+  host.blame.exited = 2;
+  host.blame.ended = 1;
+  EpochRecord epoch;
+  epoch.number = 3;
+  EXPECT_EQ(StatusText(host, epoch), "epoch 3: 0 workers on 0 hosts, 3 failures here");
 }
 
 }  // namespace

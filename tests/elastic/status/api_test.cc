@@ -100,5 +100,16 @@ TEST(StatusApi, HoldsUpWith64HostsAnd10000Events) {
   EXPECT_EQ(json["events_total"], 10'064);
 }
 
+// Its record counts from then on only, but not its causes.
+TEST(StatusApi, DeathsAgreeWithTheirCausesAlsoOfAHostThatRegisteredAnew) {
+  JobStatus status(JobOf());
+  StatusHost host = HostOf(1, 1, 1);
+  host.record.deaths = 0;
+  status.OnHosts({host}, kBegin);
+  const Json json = ApiOf(status);
+  EXPECT_EQ(json["members"][0]["deaths"], 3);
+  EXPECT_EQ(json["members"][0]["blame"]["deaths"]["exited"], 1);
+}
+
 }  // namespace
 }  // namespace keel

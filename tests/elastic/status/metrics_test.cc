@@ -121,5 +121,16 @@ TEST(StatusMetrics, HoldsUpWith64HostsAnd10000Events) {
   ExpectFormat(text);
 }
 
+TEST(StatusMetrics, DeathsAgreeWithTheirCausesAlsoOfAHostThatRegisteredAnew) {
+  JobStatus status(JobOf());
+  StatusHost host = HostOf(1, 1, 1);
+  host.record.deaths = 0;
+  status.OnHosts({host}, kBegin);
+  const std::string text = MetricsOf(status);
+  const std::string who = "{host=\"node1\",slot=\"1\"";
+  EXPECT_THAT(text, HasSubstr("keel_host_deaths_by_cause_total" + who + ",cause=\"exited\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("keel_host_deaths_total" + who + "} 3\n"));
+}
+
 }  // namespace
 }  // namespace keel
