@@ -55,7 +55,8 @@ LoggedStep LoggedOf(const StepReport& report) {
           .world = report.world,
           .times = report.times,
           .compute_ns = report.compute_ns,
-          .lanes = report.lanes};
+          .lanes = report.lanes,
+          .epoch = report.epoch};
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ struct StepReport {
   // By rank, from the votes; empty if reports of others decided the step.
   std::vector<int64_t> compute_ns = {};
   std::vector<int> lanes = {};
+  int64_t epoch = 0;         // the membership epoch's number
 };
 
 struct EvaluationPlan {

@@ -2,6 +2,7 @@
 #include "elastic/decisions/shun.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,12 @@ std::string IncidentsText(int incidents, const HostView& host, const JobPolicy& 
 }
 
 bool HasBeenInAnEpoch(const MemberRecord& record) {
-  return !record.seen.met.empty() || !record.seen.tried.empty();
+  return record.epoch.number > 0 || !record.seen.met.empty() || !record.seen.tried.empty();
+}
+
+// It has nothing of its own to show, so it counts as its machine does.
+bool IsRefusedWithItsMachine(const MemberRecord& record) {
+  return !record.machine.empty() && !record.forgiven && !HasBeenInAnEpoch(record);
 }
 
 // A launcher that was left out and registers anew, or another one of a machine of which one was.
@@ -53,7 +59,7 @@ std::optional<Decision> RefuseReturned(const JobView& view) {
     const MemberRecord& record = host.record;
     if (!IsMember(host) || record.epoch.number > 0) continue;
     const ShunnedHost* before = view.shunned.FindLauncher(record.incarnation);
-    if (before == nullptr && !record.forgiven && !HasBeenInAnEpoch(record)) {
+    if (before == nullptr && IsRefusedWithItsMachine(record)) {
       before = view.shunned.FindMachine(record.machine);
     }
     if (before == nullptr) continue;
@@ -88,23 +94,54 @@ bool CanBeRemembered(const JobView& view) {
   });
 }
 
-// The one that coordinates may leave only where another one can take its role.
-bool HasHeir(const HostView& coordinator, const JobView& view) {
+// Whether a host goes once `out` is left out: itself, and others that are then refused.
+bool GoesWith(const HostView& out, const HostView& host) {
+  return host.slot == out.slot ||
+         (IsRefusedWithItsMachine(host.record) && host.record.machine == out.record.machine);
+}
+
+// Those that take part and would go with one that is left out.
+struct Going {
+  int members = 0;
+  int in_epoch = 0;                         // of these
+  const HostView* coordinator = nullptr;    // null: it stays
+};
+
+Going CountGoing(const HostView& out, const JobView& view) {
+  Going going;
+  for (const HostView& host : view.hosts) {
+    if (!GoesWith(out, host)) continue;
+    if (IsMember(host) && host.record.incarnation == view.coordinator) going.coordinator = &host;
+    if (!TakesPart(host, view)) continue;
+    ++going.members;
+    going.in_epoch += IsInEpoch(host, view) ? 1 : 0;
+  }
+  return going;
+}
+
+// The one that coordinates may go only where another one can take its role.
+bool HasHeir(const HostView& coordinator, const HostView& out, const JobView& view) {
   return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostView& host) {
-    return host.record.incarnation != view.coordinator && TakesPart(host, view) &&
-           CanCoordinate(host, coordinator.record.fingerprint, view);
+    return host.record.incarnation != view.coordinator && !GoesWith(out, host) &&
+           TakesPart(host, view) && CanCoordinate(host, coordinator.record.fingerprint, view);
   });
 }
 
-// Not those that came back, since their users take them for sound now.
+// Each machine once, but those that came back, since their users take them for sound now.
 int CountLeftOut(const JobView& view) {
   const auto is_out = [&](const ShunnedHost& one) {
     return std::none_of(view.hosts.begin(), view.hosts.end(), [&](const HostView& host) {
       return IsMember(host) && host.record.forgiven && host.record.machine == one.machine;
     });
   };
-  return static_cast<int>(
-      std::count_if(view.shunned.hosts.begin(), view.shunned.hosts.end(), is_out));
+  std::set<std::string> machines;
+  int unknown = 0;
+  for (const ShunnedHost& one : view.shunned.hosts) {
+    if (!is_out(one)) continue;
+    if (one.machine.empty()) ++unknown;
+    else machines.insert(one.machine);
+  }
+  return static_cast<int>(machines.size()) + unknown;
 }
 
 constexpr const char* kMayBeTheProgram =
@@ -171,10 +208,12 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
     decision.slot = host.slot;
     decision.detail = NameOf(host) + ": " + (is_named ? host.record.unfit
                                                       : IncidentsText(incidents, host, policy));
-    const int staying = count.members - (TakesPart(host, view) ? 1 : 0);
+    const Going going = CountGoing(host, view);
+    const int staying = count.members - going.members;
     // Newcomers do not have the state yet.
-    const bool others_have_it = count.in_epoch > (IsInEpoch(host, view) ? 1 : 0);
-    const bool can_leave = host.record.incarnation != view.coordinator || HasHeir(host, view);
+    const bool others_have_it = count.in_epoch > going.in_epoch;
+    const bool can_leave =
+        going.coordinator == nullptr || HasHeir(*going.coordinator, host, view);
     if (!is_program && staying >= policy.hosts_min && others_have_it && can_leave) {
       decision.reason = Reason::kUnfit;
       return decision;

@@ -10,9 +10,10 @@ namespace keel {
 
 // Of one worker, so far.
 struct WorkerChecks {
-  int64_t rechecks = 0;      // lanes that it and another one both computed
-  int64_t differences = 0;   // of which they came to different results
-  int64_t slow_steps = 0;    // in which it was much slower than most
+  // Lanes that it and another one both computed, and sums that both added, where these differed.
+  int64_t rechecks = 0;
+  int64_t differences = 0;   // of these they came to different results
+  int64_t slow_steps = 0;    // in which it was half as slow again as most, and by 1 ms a lane
   bool operator==(const WorkerChecks&) const = default;
 };
 

@@ -36,6 +36,7 @@ StragglerDecision DecideStragglers(const std::deque<std::vector<int64_t>>& times
   std::vector<std::string> words;
   for (size_t rank = 0; rank < of_rank.size(); ++rank) {
     if (static_cast<double>(of_rank[rank]) <= policy.factor * static_cast<double>(usual)) continue;
+    if (of_rank[rank] - usual < policy.least_ns) continue;
     decision.ranks.push_back(static_cast<int>(rank));
     words.push_back("rank " + std::to_string(rank) + ": " + DurationText(Duration(of_rank[rank])) +
                     " per lane");
@@ -56,6 +57,15 @@ void StragglerWindow::Add(const std::vector<int64_t>& compute_ns, const std::vec
   }
   times_.push_back(std::move(of_lane));
   if (times_.size() > policy_.steps) times_.pop_front();
+}
+
+int64_t StragglerWindow::StepsOf(int rank) const {
+  StragglerPolicy of_one = policy_;
+  of_one.steps = 1;
+  return std::count_if(times_.begin(), times_.end(), [&](const std::vector<int64_t>& step) {
+    const std::vector<int> slow = DecideStragglers({step}, of_one).ranks;
+    return std::binary_search(slow.begin(), slow.end(), rank);
+  });
 }
 
 }  // namespace keel

@@ -1,5 +1,6 @@
 // Stragglers: which workers are slower than the others, judged by the times in their votes.
-// Promises   one slow step makes nobody a straggler: the median of the last steps counts.
+// Promises   one slow step makes nobody a straggler: the median of the last steps counts. Nor does
+//            a difference that is too short to matter, as where a lane takes next to no time.
 // Does not   know why, or do anything about it.
 // Threads    Decide() is pure; a StragglerWindow belongs to one thread.
 #pragma once
@@ -15,6 +16,7 @@ namespace keel {
 struct StragglerPolicy {
   size_t steps = 20;      // the number of steps judged; nobody is named before there are that many
   double factor = 1.5;    // of the median worker's time
+  int64_t least_ns = 1'000'000;   // and at least so much more than it, for a lane
 };
 
 struct StragglerDecision {
@@ -34,7 +36,12 @@ class StragglerWindow {
 
   // `compute_ns` and `lanes` are by rank. A different number of workers begins a new window.
   void Add(const std::vector<int64_t>& compute_ns, const std::vector<int>& lanes);
+  void Clear() { times_.clear(); }
+  // Whether it holds as many steps as are judged.
+  bool full() const { return times_.size() >= policy_.steps; }
   StragglerDecision Decide() const { return DecideStragglers(times_, policy_); }
+  // In how many of its steps, each judged by itself, that rank was a straggler.
+  int64_t StepsOf(int rank) const;
 
  private:
   const StragglerPolicy policy_;

@@ -156,6 +156,11 @@ void TrainLog::OnStep(const LoggedStep& step) {
   ++window_->steps;
   window_->times += step.times;
   first_rank_ = step.rank == 0;
+  if (step.epoch != epoch_) {
+    epoch_ = step.epoch;
+    stragglers_.Clear();
+    named_.clear();
+  }
   if (!step.compute_ns.empty()) stragglers_.Add(step.compute_ns, step.lanes);
   const bool due = config_.every > 0 && (step.step % config_.every == 0);
   if (first_rank_) Draw(step);
@@ -212,6 +217,7 @@ void TrainLog::Write(const LoggedStep& step) {
 }
 
 void TrainLog::NameStragglers(const LoggedStep& step) {
+  if (!stragglers_.full()) return;   // nothing is known yet
   StragglerDecision decision = stragglers_.Decide();
   if (decision.ranks == named_) return;
   named_ = std::move(decision.ranks);

@@ -33,6 +33,7 @@ struct LoggedStep {
   StepTimes times = {};                     // this worker's
   std::vector<int64_t> compute_ns = {};     // by rank; empty: not known for this step
   std::vector<int> lanes = {};              // by rank
+  int64_t epoch = 0;                        // of the membership: ranks may be others in another
 };
 
 struct LoggedEvaluation {
@@ -106,6 +107,7 @@ class TrainLog {
   std::unique_ptr<Window> window_;
   StragglerWindow stragglers_;
   std::vector<int> named_;                    // the stragglers that were named last
+  int64_t epoch_ = 0;                         // whose they are, and the window's steps
   std::unique_ptr<JsonLines> json_;
   std::unique_ptr<EventFile> events_;
   bool events_lost_ = false;

@@ -353,6 +353,7 @@ class EpochRun {
     if (!state_.program().on_step) return Ok();
     report.rank = group_.rank();
     report.world = group_.size();
+    report.epoch = parts_.peer.epoch;
     report.compute_ns = std::exchange(compute_ns_, {});
     for (int rank = 0; rank < static_cast<int>(report.compute_ns.size()); ++rank) {
       report.lanes.push_back(Lanes()[static_cast<size_t>(rank)].count());

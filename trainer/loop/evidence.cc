@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kMetadata = "evenkeel.corruption";
 constexpr const char* kOrders = "evenkeel.strides";   // of inputs that are not contiguous
 constexpr int64_t kVersion = 1;
+constexpr const char* kKept = "kept.";
 constexpr const char* kData = "input.data";
 constexpr const char* kTarget = "input.target";
 constexpr const char* kMore = "input.more.";
@@ -109,8 +110,9 @@ Result<LaneEvidence> EvidenceIn(const std::string& text) {
 using ByName = std::map<std::string, at::Tensor>;
 
 Status FillModel(const ByName& found, const std::string& path, TrainState& state) {
-  for (const NamedTensor& one : AsSaved(state.model().tensors)) {
+  for (const NamedTensor& one : EvidenceTensors(state)) {
     const auto there = found.find(one.name);
+    if (there == found.end() && one.name.rfind(kKept, 0) == 0) continue;
     const bool fits = there != found.end() && there->second.sizes() == one.tensor.sizes() &&
                       there->second.scalar_type() == one.tensor.scalar_type();
     if (!fits) {
@@ -160,6 +162,12 @@ std::optional<Batch> BatchIn(const ByName& found) {
 std::string EvidenceName(uint64_t step, int lane) {
   return "corruption-step-" + std::to_string(step) + "-lane-" + std::to_string(lane) +
          ".safetensors";
+}
+
+NamedTensors EvidenceTensors(TrainState& state) {
+  NamedTensors all = AsSaved(state.model().tensors);
+  for (const NamedTensor& one : state.program().kept) all.push_back({kKept + one.name, one.tensor});
+  return all;
 }
 
 Status WriteEvidence(Files& files, const std::string& path, const LaneEvidence& evidence,

@@ -1,7 +1,8 @@
 // LaneEvidence: what shows that somebody computed a lane wrongly, in one file by which anybody can
 // compute that lane again (trainer/loop/recompute.h).
-// A safetensors file. Tensors: `model.*`, as the step began; `input.*`, the lane's samples, where
-// they are tensors; `of_owner.*` and `of_checker.*`, in which the two results differ. Metadata:
+// A safetensors file. Tensors: `model.*`, as the step began, and `kept.*`, which the program keeps
+// beside it; `input.*`, the lane's samples, where they are tensors; `of_owner.*` and
+// `of_checker.*`, in which the two results differ. Metadata:
 // `evenkeel.corruption`, as JSON.
 // Promises   what is written is read as the same, bit for bit.
 // Threads    one.
@@ -52,10 +53,14 @@ struct LaneEvidence {
 
 std::string EvidenceName(uint64_t step, int lane);
 
-// `model`: as AsSaved() names it.
+// What a lane is computed from, beside its samples: the model, and what the program keeps.
+NamedTensors EvidenceTensors(TrainState& state);
+
+// `model`: as EvidenceTensors() names it.
 Status WriteEvidence(Files& files, const std::string& path, const LaneEvidence& evidence,
                      const NamedTensors& model);
-// Brings the model into `state`, but not the numbers.
+// Brings the model and what is kept into `state`, but not the numbers. Files of former versions
+// have nothing that is kept.
 Result<LaneEvidence> ReadEvidence(Files& files, const std::string& path, TrainState& state);
 
 }  // namespace keel

@@ -218,7 +218,9 @@ Result<Recheck::Outcome> Recheck::JudgeMadeTwice(const std::vector<VoteRecord>& 
     if (before != nullptr) verdict = DecideSums(*before, now);
   }
   const std::vector<int> pair = RanksOfMembers(DisputedBy(now));
-  checks_.differences += std::count(pair.begin(), pair.end(), rank());
+  const auto disputed = std::count(pair.begin(), pair.end(), rank());
+  checks_.rechecks += disputed;
+  checks_.differences += disputed;
   const std::vector<int> wrong = RanksOfMembers(verdict.wrong);
   if (!wrong.empty()) return NameWhoAdded(wrong, verdict.reason, made.Differ());
   if (!made.Differ()) return Outcome();
@@ -382,12 +384,13 @@ void Recheck::Save(LaneEvidence evidence, const std::optional<int>& wrong) const
   const bool is_wanted = !folder.empty() && folder != kNoEvidence && keeper_ != nullptr &&
                          keeper_->Wants(evidence.step);
   if (!is_wanted) return;
-  const NamedTensors model = AsSaved(state_.model().tensors);
+  const NamedTensors model = EvidenceTensors(state_);
   uint64_t bytes = 0;
   for (const NamedTensor& one : model) bytes += one.tensor.nbytes();
   if (bytes > kEvidenceBytesMax) {
     return LogWarn("evidence-not-saved",
-                   {{"reason", "the model is larger than " + BytesText(kEvidenceBytesMax)}});
+                   {{"reason", "the model, with what is kept beside it, is larger than " +
+                                  BytesText(kEvidenceBytesMax)}});
   }
   // It is of use without samples, too.
   Result<Batch> batch = BatchOf(state_, evidence.lane);

@@ -16,7 +16,8 @@ int64_t SlowSteps::Note(const std::vector<VoteRecord>& records, const Placement&
   const auto judged = static_cast<int64_t>(StragglerPolicy{}.steps);
   if (++seen_ % judged != 0) return 0;
   const std::vector<int> slow = window_.Decide().ranks;
-  return std::find(slow.begin(), slow.end(), rank_) != slow.end() ? judged : 0;
+  const bool is_slow = std::find(slow.begin(), slow.end(), rank_) != slow.end();
+  return is_slow ? window_.StepsOf(rank_) : 0;
 }
 
 }  // namespace keel

@@ -15,8 +15,9 @@ class SlowSteps {
  public:
   explicit SlowSteps(int rank) : rank_(rank) {}
 
-  // Of one step. Steps are judged together, so many at a time as StragglerPolicy says: the answer
-  // is how many more were slow, with the last one of them, and 0 between.
+  // Of one step. Steps are judged together, so many at a time as StragglerPolicy says: with the
+  // last one of them the answer is how many of them were slow, if they were so by their median, and
+  // else 0, as between.
   int64_t Note(const std::vector<VoteRecord>& records, const Placement& lanes);
 
  private:

@@ -277,5 +277,60 @@ TEST_F(Shun, NobodyIsLeftOutOfAForeignJobOrOneThatStops) {
   EXPECT_FALSE(Decide());
 }
 
+TEST_F(Shun, AMachineThatWasLeftOutTwiceCountsOnce) {
+  Add(0);
+  Add(0);
+  Add(0).record.unfit = "lane 3";
+  view_.hosts[2].record.deaths = 1;
+  for (const char* launcher : {"i7", "i8", "i9"}) {
+    view_.shunned.Add({launcher, "h9", "m9", "lane 4"});
+  }
+  ASSERT_TRUE(Decide());
+  EXPECT_EQ(Decide()->reason, Reason::kUnfit) << "two of four are sound";
+  view_.shunned.Add({"i5", "h5", "", "lane 4"});
+  EXPECT_EQ(Decide()->reason, Reason::kUnfitNeeded) << "it may be of any machine";
+}
+
+// Or the job would refuse it next, and be over with nothing saved.
+TEST_F(Shun, AnotherLauncherOfItsMachineIsNobodyWhoStays) {
+  Add(3);
+  HostView& beside = Add(0);
+  beside.record.machine = "m0";
+  beside.record.epoch.number = 0;
+  auto decision = Decide();
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->reason, Reason::kUnfitNeeded);
+  EXPECT_THAT(decision->detail, HasSubstr("the job needs 1 host: add another machine"));
+  HostView& newcomer = Add(0);
+  newcomer.record.epoch.number = 0;
+  newcomer.record.seats[0].state = SeatState::kReady;
+  view_.epoch->record.hosts.pop_back();
+  EXPECT_THAT(Decide()->detail, HasSubstr("nobody else has what the job has made so far"));
+  HostView& with_state = view_.hosts[1];   // Add() may have moved it
+  with_state.record.forgiven = true;
+  EXPECT_EQ(Decide()->reason, Reason::kUnfit);
+  with_state.record.forgiven = false;
+  with_state.record.seen.met = "e3";
+  EXPECT_EQ(Decide()->reason, Reason::kUnfit) << "it was in an epoch, and is not refused";
+}
+
+TEST_F(Shun, TheRoleGoesToNobodyWhoIsRefusedNext) {
+  Add(3);
+  Add(0);
+  Add(0);
+  view_.coordinator = "i0";
+  view_.hosts[1].record.machine = "m0";
+  view_.hosts[1].record.epoch.number = 0;
+  view_.hosts[1].record.peer = "10.0.0.1:2";
+  ASSERT_TRUE(Decide());
+  EXPECT_THAT(Decide()->detail, HasSubstr("it coordinates, and nobody can take that over"));
+  view_.hosts[2].record.peer = "10.0.0.2:1";
+  EXPECT_EQ(Decide()->reason, Reason::kUnfit);
+  // The launcher beside it coordinates, and would be refused itself.
+  view_.coordinator = "i1";
+  view_.hosts[2].record.peer.clear();
+  EXPECT_EQ(Decide()->reason, Reason::kUnfitNeeded);
+}
+
 }  // namespace
 }  // namespace keel

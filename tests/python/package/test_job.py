@@ -414,6 +414,36 @@ class Kept(scripts.Imported):
             self.assertEqual(re.findall(r"rate (\S+)", runs[0].out),
                              ["0.5", "0.25", "0.125", "0.0625"], runs[0])
 
+    def test_a_lane_is_computed_again_with_what_is_registered(self):
+        folder = f"{self.folder}/ckpts"
+        script = self.written("""
+            import os
+            class Scale:
+                value = 1.0
+                def state_dict(self):
+                    return {"value": self.value}
+                def load_state_dict(self, state):
+                    self.value = state["value"]
+            scale = Scale()
+            def on_step(report):
+                scale.value *= 2
+            if os.environ.get("LOCAL_RANK") == "1":
+                model.weight.register_hook(lambda grad: grad + 0.25 * (scale.value == 4))
+            job.register("scale", scale)
+            job.prepare(model, optimizer, data, on_step=on_step)
+            for x, y in job:
+                job.backward(scale.value * F.cross_entropy(model(x), y))
+            """, scripts.SMALL.replace("log_every=0", "log_every=0, recheck_every=1, "
+                                       f"checkpoint_dir='{folder}'"))
+        run = self.job(3, *script, options=("--max-restarts=2",))
+        self.assertIn("evidence-saved", run.err)
+        file, *_ = sorted(name for name in os.listdir(folder)
+                          if name.startswith("corruption-step-2-"))
+        keel = os.path.join(os.path.dirname(scripts.ARGS.keelrun), "keel")
+        again = self.alone(keel, "recompute", f"{folder}/{file}", *script)
+        self.assertEqual(again.code, 0, again)
+        self.assertRegex(again.out, r"This machine comes to the results of .*Wrong: rank 1 ")
+
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)

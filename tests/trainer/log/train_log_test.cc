@@ -162,21 +162,62 @@ TEST(ProgressLine, FitsIntoARowOfTheTerminal) {
 TEST(Stragglers, NobodyIsNamedForOneSlowStep) {
   std::deque<std::vector<int64_t>> times(10, {5, 5, 5});
   times.back() = {5, 500, 5};
-  EXPECT_TRUE(DecideStragglers(times, {.steps = 10}).ranks.empty());
+  EXPECT_TRUE(DecideStragglers(times, {.steps = 10, .least_ns = 0}).ranks.empty());
 }
 
 TEST(Stragglers, OfTwoWorkersTheSlowOneIsNamedAndAnIdleOneNever) {
   const std::deque<std::vector<int64_t>> times(10, {0, 30, 10, 0});
-  EXPECT_EQ(DecideStragglers(times, {.steps = 10}).ranks, std::vector<int>{1});
+  EXPECT_EQ(DecideStragglers(times, {.steps = 10, .least_ns = 0}).ranks, std::vector<int>{1});
 }
 
 TEST(Stragglers, BeginAnewWithAnotherNumberOfWorkers) {
-  StragglerWindow window({.steps = 2});
+  StragglerWindow window({.steps = 2, .least_ns = 0});
   window.Add({10, 90}, {1, 1});
   window.Add({10, 90}, {1, 1});
   EXPECT_EQ(window.Decide().ranks, std::vector<int>{1});
   window.Add({10, 90, 10}, {1, 1, 1});
   EXPECT_TRUE(window.Decide().ranks.empty());
+}
+
+// As between two workers that are equal, whose lanes take tenths of a millisecond.
+TEST(Stragglers, NobodyIsNamedForADifferenceThatIsTooShortToMatter) {
+  const std::deque<std::vector<int64_t>> noise(20, {300'000, 500'000});
+  EXPECT_TRUE(DecideStragglers(noise, {}).ranks.empty());
+  const std::deque<std::vector<int64_t>> slow(20, {300'000, 1'300'000});
+  EXPECT_EQ(DecideStragglers(slow, {}).ranks, std::vector<int>{1});
+}
+
+TEST(Stragglers, OnlyStepsThatWereSlowCount) {
+  StragglerWindow window({.steps = 5, .least_ns = 0});
+  for (const int64_t time : {90, 10, 90, 10, 90}) window.Add({10, time}, {1, 1});
+  EXPECT_EQ(window.Decide().ranks, std::vector<int>{1});
+  EXPECT_EQ(window.StepsOf(1), 3);
+  EXPECT_EQ(window.StepsOf(0), 0);
+}
+
+// Ranks are other workers in another membership, also in one of as many.
+TEST_F(TrainLogs, StragglersAreOfOneMembershipAndNobodyIsClearedByAnother) {
+  TrainLogConfig config = Config();
+  config.stragglers.steps = 4;
+  TrainLog log(config, files_, clock_);
+  uint64_t step = 0;
+  const auto make = [&](uint64_t last, int64_t epoch, const std::vector<int64_t>& compute_ns) {
+    for (; step < last; ++step) {
+      log.OnStep({.step = step + 1, .rank = 0, .compute_ns = compute_ns,
+                  .lanes = std::vector<int>(compute_ns.size(), 1), .epoch = epoch});
+    }
+  };
+  make(5, 1, {4'000'000, 40'000'000});
+  EXPECT_THAT(lines_, HasSubstr("warn straggler step=5 detail=\"rank 1"));
+  make(9, 1, {4'000'000, 40'000'000});
+  make(10, 2, {4'000'000, 4'000'000});   // fewer of it than are judged
+  EXPECT_THAT(lines_, Not(HasSubstr("straggler step=10")));
+  make(15, 2, {4'000'000, 40'000'000});
+  EXPECT_THAT(lines_, HasSubstr("warn straggler step=15 detail=\"rank 1"));
+  make(18, 2, {4'000'000, 40'000'000});
+  make(20, 2, {4'000'000, 4'000'000, 4'000'000});
+  make(25, 3, {4'000'000, 4'000'000});
+  EXPECT_THAT(lines_, Not(HasSubstr("no-straggler")));
 }
 
 }  // namespace

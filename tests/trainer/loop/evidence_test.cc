@@ -36,5 +36,26 @@ TEST(Evidence, ABatchLiesInMemoryAsItDid) {
   EXPECT_TRUE(read->batch->more[1].equal(batch.more[1]));
 }
 
+// A loss may read it.
+TEST(Evidence, WhatTheProgramKeepsIsReadIfItIsThere) {
+  const auto state = StateOf("mlp", 1);
+  const at::Tensor kept = at::full({3}, 2.5);
+  state->program().kept = {{"scale", kept}};
+  MemoryFiles files;
+  LaneEvidence evidence{.step = 3, .lane = 1};
+  for (const NamedTensor& one : state->model().tensors.parameters) {
+    evidence.parameters.push_back(one.name);
+  }
+  ASSERT_OK(WriteEvidence(files, "/new.safetensors", evidence, EvidenceTensors(*state)));
+  ASSERT_OK(WriteEvidence(files, "/old.safetensors", evidence, AsSaved(state->model().tensors)));
+  kept.fill_(1);
+  ASSERT_OK(ReadEvidence(files, "/old.safetensors", *state));
+  EXPECT_TRUE(kept.equal(at::full({3}, 1.0)));
+  ASSERT_OK(ReadEvidence(files, "/new.safetensors", *state));
+  EXPECT_TRUE(kept.equal(at::full({3}, 2.5)));
+  state->program().kept = {{"scale", at::zeros({4})}};
+  EXPECT_FALSE(ReadEvidence(files, "/new.safetensors", *state).ok());
+}
+
 }  // namespace
 }  // namespace keel

@@ -56,7 +56,7 @@ class RecheckedMember {
  public:
   RecheckedMember(const std::string& model, std::optional<PlantedFault> fault, uint64_t every,
                   OnCorruption on_corruption = OnCorruption::kStop, bool places_lanes = true,
-                  const std::string& evidence_dir = "")
+                  const std::string& evidence_dir = "", bool keeps_scale = false)
       : fault_(std::move(fault)) {
     static std::mutex mutex;   // building draws from the one generator that all threads share
     const std::lock_guard lock(mutex);
@@ -71,6 +71,13 @@ class RecheckedMember {
     program.loss = [this, loss = task.loss](const Batch& batch) { return Loss(loss, batch); };
     program.dataset = std::move(task.dataset);
     program.optimizer = *MakeAdamW(tensors.parameters, {});
+    if (keeps_scale) {
+      program.kept = {{"scale", scale_}};
+      program.on_step = [this](const StepReport&) {
+        scale_.mul_(1.25);
+        return Ok();
+      };
+    }
     TrainConfig config{.steps = kRecheckedSteps, .lanes = kRecheckedLanes, .lane_batch = 2};
     config.recheck_every = every;
     config.on_corruption = on_corruption;
@@ -141,7 +148,7 @@ class RecheckedMember {
 
   at::Tensor Loss(const std::function<at::Tensor(const Batch&)>& loss, const Batch& batch) {
     if (at_lane_ && state_->step() == lane_step_ && --lane_number_ == 0) at_lane_();
-    const at::Tensor made = loss(batch);
+    const at::Tensor made = loss(batch) * scale_[0];
     if (!fault_ || !IsDue()) return made;
     if (fault_->what == Planted::kLoss) {
       ++times_;
@@ -174,6 +181,7 @@ class RecheckedMember {
   int lane_number_ = 0;
   std::function<void()> at_lane_;
   std::vector<at::Tensor> buffers_;
+  at::Tensor scale_ = at::ones({1});   // of losses
   std::unique_ptr<TrainState> state_;
 };
 
@@ -199,7 +207,7 @@ class RecheckTest : public testing::Test {
       const bool is_wrong = std::find(wrong.begin(), wrong.end(), rank) != wrong.end();
       members_.push_back(std::make_unique<RecheckedMember>(
           model, is_wrong ? std::optional(fault) : std::nullopt, every, on_corruption,
-          places_lanes_, evidence_dir_));
+          places_lanes_, evidence_dir_, keeps_scale_));
     }
   }
 
@@ -223,6 +231,11 @@ class RecheckTest : public testing::Test {
         };
       }
       peer.evidence = &keepers_[static_cast<size_t>(rank)];
+      WorkerChecks& checks = checks_[static_cast<size_t>(rank)];
+      peer.checked = [&checks](const WorkerChecks& more) {
+        checks.rechecks += more.rechecks;
+        checks.differences += more.differences;
+      };
       peer.wishes = [&] {
         member.BeforeVote();
         return EpochCallbacks::Wishes{.join = member.state().step() + 1 == join_at_};
@@ -323,6 +336,8 @@ class RecheckTest : public testing::Test {
   bool inexact_allowed_ = false;
   int odd_one_ = -1;       // whose kernels are others; -1: nobody's
   uint64_t join_at_ = 0;   // somebody asks to; 0: nobody does
+  bool keeps_scale_ = false;   // beside the model; it grows with each step
+  std::array<WorkerChecks, 8> checks_;   // by rank, of all epochs
   std::string evidence_dir_;
   std::function<void(const std::string& reason)> abort_first_;   // the first member's epoch
   std::array<EvidenceKeeper, 8> keepers_;   // by rank
@@ -783,6 +798,43 @@ TEST_F(RecheckTest, OnlyEverySoManySteps) {
   EXPECT_EQ(log_, "");
   Make("mlp", 3, {1}, {.step = 7, .where = 5}, /*every=*/4);
   ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 7));
+}
+
+// It is not of the model, and another value at every step.
+TEST_F(RecheckTest, TheEvidenceHoldsWhatTheLossReadsBesideTheModel) {
+  const TempDir folder;
+  evidence_dir_ = folder.path();
+  keeps_scale_ = true;
+  Make("mlp", 3, {1}, {.step = 5, .always = true, .where = 77});
+  ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 5));
+  for (EvidenceKeeper& keeper : keepers_) std::destroy_at(&keeper), std::construct_at(&keeper);
+  PosixFiles files;
+  const auto list = files.List(folder.path());
+  ASSERT_OK(list);
+  ASSERT_EQ(list->size(), 1u);
+  RecheckedMember elsewhere("mlp", std::nullopt, 0, OnCorruption::kStop, true, "",
+                            /*keeps_scale=*/true);
+  const auto recomputed = Recompute(elsewhere.state(), "torch=2.11", files,
+                                    folder.File(list->front().name));
+  ASSERT_OK(recomputed);
+  for (const RecomputedClaim& claim : recomputed->claims) {
+    const bool is_wrong = claim.member.find("rank 1") == 0;
+    EXPECT_EQ(claim.differs.empty(), !is_wrong) << claim.member << ": " << claim.differs;
+  }
+}
+
+// Or more would have come out differently than was compared.
+TEST_F(RecheckTest, SumsThatDifferAreCountedAmongWhatWasCompared) {
+  Make("mlp", 1, {0}, {.what = Planted::kAdder, .step = 3, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  EXPECT_EQ(checks_[0].differences, 1);
+  const int64_t compared = checks_[0].rechecks;
+  ExpectEnds(EpochEnd::kFinished);
+  checks_[0] = {};
+  Make("mlp", 1, {}, {});
+  ExpectEnds(EpochEnd::kFinished);
+  EXPECT_EQ(compared, checks_[0].rechecks / static_cast<int64_t>(kRecheckedSteps) * 4 + 1)
+      << "four steps, and the sum";
 }
 
 }  // namespace
