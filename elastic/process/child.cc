@@ -77,22 +77,20 @@ void Reap(pid_t pid) {
   }
 }
 
-// The rest of a group whose leader is reaped.
-std::vector<Fd> MembersOf(pid_t group) {
-  std::vector<Fd> members;
-  if (kill(-group, 0) != 0 && errno == ESRCH) return members;
+// Waits for the rest of a group whose leader is reaped; they have had their SIGKILL.
+void AwaitGroupGone(pid_t group, TimePoint deadline) {
+  if (kill(-group, 0) != 0 && errno == ESRCH) return;
   const Result<std::vector<ProcessInfo>> all = AllProcesses();
-  if (!all.ok()) return members;
+  if (!all.ok()) return;
+  std::vector<Fd> members;
   for (const ProcessInfo& process : *all) {
     if (process.group != group || process.ended) continue;
     if (Fd member = OpenProcess(process); member.valid()) members.push_back(std::move(member));
   }
-  return members;
+  WaitUntilEnded(members, deadline);
 }
 
 }  // namespace
-
-bool IsGroupGone(pid_t group) { return MembersOf(group).empty(); }
 
 Result<Child> Child::Adopt(pid_t pid) {
   KEEL_TRY_ASSIGN(Fd pidfd, OpenChild(pid));
@@ -117,7 +115,7 @@ Child::~Child() {
   (void)SignalGroup(SIGKILL);
   if (WaitReadable(pidfd_, deadline)) {
     Reap(pid_);
-    if (!leaves_group_) WaitUntilEnded(MembersOf(pid_), deadline);   // they have had SIGKILL
+    if (!leaves_group_) AwaitGroupGone(pid_, deadline);
   }
   HeldNow().Remove(pid_);
   --*living_;

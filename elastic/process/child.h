@@ -23,9 +23,6 @@
 
 namespace keel {
 
-// Whether nobody is left of a group whose leader was reaped.
-bool IsGroupGone(pid_t group);
-
 class Child {
  public:
   // For Spawn(): takes over a fresh child of the calling thread, the leader of its own group.

@@ -96,7 +96,6 @@ Status Crew::Start(WorkerStart start) {
     events_.on_link_broken(index, why);
   };
   events.on_end = [this, index](const ExitStatus& status) { OnEnd(index, status); };
-  events.on_others_left = [this, index](const ExitStatus& status) { TellEnding(index, status); };
   seat.spec = spec;
   const auto starter = [this, &start](const ChildSpec& whole) -> Result<Child> {
     KEEL_TRY_ASSIGN(Spares::Started started, spares_.Start(whole));
@@ -163,7 +162,7 @@ void Crew::LookForEndings() {
     looks_for_endings_ = false;
     for (size_t index = 0; index < seats_.size(); ++index) {
       Seat& seat = seats_[index];
-      if (!seat.process || !seat.process->lives() || !seat.in_place) continue;
+      if (!seat.process || !seat.in_place) continue;
       looks_for_endings_ = true;
       if (seat.ending_looks >= kEndingTold) continue;
       const std::optional<ExitStatus> ending = EndingOf(seat.pid);
@@ -172,15 +171,6 @@ void Crew::LookForEndings() {
     }
     if (looks_for_endings_) LookForEndings();
   });
-}
-
-// Its end is told once nothing is left of it, which may take the kernel its time.
-void Crew::TellEnding(int index, const ExitStatus& status) {
-  Seat& seat = seats_[index];
-  seat.polite.reset();
-  if (!seat.in_place || seat.ending_looks >= kEndingTold) return;
-  seat.ending_looks = kEndingTold;
-  events_.on_ending(index, status);
 }
 
 void Crew::OnEnd(int index, const ExitStatus& status) {
@@ -224,7 +214,7 @@ void Crew::Signal(int index, int signal) {
 
 void Crew::DumpStacks(int index) {
   Seat& seat = seats_[index];
-  if (!seat.process || !seat.process->lives() || seat.stacks) return;
+  if (!seat.process || seat.stacks) return;
   const Result<ProcessStacks> stacks = ReadStacks(seat.pid);
   if (!stacks.ok()) return LogWarn("no-stacks", {{"reason", stacks.error().message}});
   const std::string text = StacksText(*stacks);

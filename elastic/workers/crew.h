@@ -93,7 +93,6 @@ class Crew {
   Result<Fd> TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
                         Seat& seat);
   void OnMessage(int index, const WorkerMessage& message);
-  void TellEnding(int index, const ExitStatus& status);
   void OnEnd(int index, const ExitStatus& status);
   void LookForEndings();
   void EndPoliteAfter(Seat& seat, Duration delay);

@@ -8,7 +8,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -22,11 +21,6 @@ using boost::system::error_code;
 
 // The most unknown types that are logged for one worker.
 constexpr size_t kUnknownTypesMax = 8;
-
-// For the rest of a worker's process group, which was sent SIGKILL, and how often to look.
-constexpr Duration kGroupLimit = std::chrono::seconds(10);
-constexpr Duration kGroupLookMin = std::chrono::milliseconds(1);
-constexpr Duration kGroupLookMax = std::chrono::milliseconds(50);
 
 struct SocketPair {
   Fd ours;
@@ -61,7 +55,6 @@ WorkerProcess::WorkerProcess(boost::asio::io_context& loop, Child child, Events 
       events_(std::move(events)),
       ended_(loop),
       link_(loop),
-      group_(loop),
       framer_(kControlLineMax) {}
 
 Status WorkerProcess::Watch(Fd link) {
@@ -94,28 +87,11 @@ void WorkerProcess::OnEnd() {
   const Result<std::optional<ExitStatus>> status = child_->TryWait();
   if (status.ok() && !*status) return AwaitEnd();
   DrainLink();
-  child_->LeaveGroup();   // it gets its SIGKILL, but the loop does not wait for it
-  Events events = std::exchange(events_, {});
+  const auto on_end = std::exchange(events_, {}).on_end;
   Forget();
-  events_ = {{}, {}, std::move(events.on_end), std::move(events.on_others_left)};
   if (!status.ok()) LogError("worker-lost", {{"pid", pid_}, {"reason", status.error().message}});
   // An error means that somebody else reaped it, so nobody knows how it ended.
-  AwaitGroup(status.ok() ? **status : ExitStatus::Killed(SIGKILL), Duration(0));
-}
-
-void WorkerProcess::AwaitGroup(const ExitStatus& status, Duration waited) {
-  if (waited >= kGroupLimit || IsGroupGone(pid_)) {
-    const auto on_end = std::exchange(events_, {}).on_end;
-    if (on_end) on_end(status);
-    return;
-  }
-  const auto on_others_left = std::exchange(events_.on_others_left, {});
-  if (on_others_left) on_others_left(status);
-  const Duration pause = std::clamp(waited, kGroupLookMin, kGroupLookMax);
-  group_.expires_after(pause);
-  group_.async_wait([=, self = shared_from_this()](const error_code& failure) {
-    if (!failure) self->AwaitGroup(status, waited + pause);
-  });
+  if (on_end) on_end(status.ok() ? **status : ExitStatus::Killed(SIGKILL));
 }
 
 void WorkerProcess::Forget() {
@@ -123,7 +99,6 @@ void WorkerProcess::Forget() {
   error_code ignored;
   ended_.close(ignored);
   link_.close(ignored);
-  group_.cancel();
   child_.reset();
 }
 

@@ -1,8 +1,6 @@
 // WorkerProcess: one worker while it runs: its process and its control link, watched by the loop.
 // Promises   its end is reported once, after all that it said on its link, and after its whole
-//            process group is gone, or after 10 s if the kernel cannot end some of it: that is
-//            told at first, and the loop does not stand still meanwhile. Nothing is reported once
-//            Forget() was called.
+//            process group is gone. Nothing is reported once Forget() was called.
 // Does not   decide when to end it (elastic/decisions/host_machine.h) or what it is started with
 //            (elastic/workers/start.h).
 // Threads    the loop's, which must be the one that outlives the process (elastic/process/spawn.h).
@@ -12,7 +10,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <array>
 #include <deque>
@@ -22,7 +19,6 @@
 #include <set>
 #include <string>
 
-#include "base/clock.h"
 #include "base/line_framer.h"
 #include "elastic/process/child.h"
 #include "elastic/process/spawn.h"
@@ -39,8 +35,6 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
     std::function<void(const WorkerMessage& message)> on_message;
     std::function<void(const Error& why)> on_link_broken;
     std::function<void(const ExitStatus& status)> on_end;
-    // It has ended like this, but others of its process group live.
-    std::function<void(const ExitStatus& status)> on_others_left = {};
   };
   // What makes a process of a spec: Spawn(), or a spare that becomes it.
   using Starter = std::function<Result<Child>(const ChildSpec& spec)>;
@@ -50,8 +44,6 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
                                                       const Starter& starter = Spawn);
 
   pid_t pid() const { return pid_; }
-  // False once its end was seen: then the number may be another process's.
-  bool lives() const { return child_.has_value(); }
   // Does not wait: what the worker has not read yet is kept.
   void Send(const SupervisorMessage& message);
   void SignalGroup(int signal);
@@ -64,7 +56,6 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   Status Watch(Fd link);
   void AwaitEnd();
   void OnEnd();
-  void AwaitGroup(const ExitStatus& status, Duration waited);
   void Read();
   void TakeBytes(std::string_view bytes);
   void DrainLink();
@@ -77,7 +68,6 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   Events events_;
   boost::asio::posix::stream_descriptor ended_;
   boost::asio::local::stream_protocol::socket link_;
-  boost::asio::steady_timer group_;
   LineFramer framer_;
   std::set<std::string> unknown_types_;   // those that were logged
   std::array<char, 4096> buffer_;
