@@ -73,7 +73,7 @@ std::string WhyNotRemoved(Removal removal) {
 
 std::optional<uint64_t> KeptFor(uint64_t step, const std::vector<uint64_t>& complete,
                                 uint64_t every) {
-  if (every == 0 || step < every) return std::nullopt;
+  if (every == 0 || (step > 0 && step < every)) return std::nullopt;
   const uint64_t multiple = step - step % every;
   const auto first = std::lower_bound(complete.begin(), complete.end(), multiple);
   if (first != complete.end() && *first < step) return std::nullopt;
@@ -146,7 +146,7 @@ Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
     } else {
       errors.Add(freed.error());
     }
-    is_cut_off = verdict.remove && has_to_end && has_to_end();
+    is_cut_off = freed.ok() && verdict.remove && has_to_end && has_to_end();
   }
   const Status discarded = dry_run || is_cut_off ? Ok() : DiscardDeadUploads(files, root);
   // Not all who may remove objects may list uploads, and not all stores have such a list.

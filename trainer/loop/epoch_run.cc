@@ -29,7 +29,6 @@ namespace {
 
 // For the mirror of a job that has finished, where it is told to stop and not by when.
 constexpr Duration kStopLimit = std::chrono::seconds(30);
-constexpr Duration kStopSpread = std::chrono::seconds(1);   // a stop of the job comes to all hosts
 
 class EpochRun {
  public:
@@ -104,12 +103,10 @@ class EpochRun {
 
   // --- Steps ---
 
-  // Who catches up would leave alone, and with a mirror nobody waits for it where some stay. But a
-  // stop of the job may come to one host first: it waits until the others would have heard of it.
+  // Who catches up has nothing to save, and would leave alone. But a stop of the job, at which all
+  // save together, may come to its host first: it waits until the others would have heard of it.
   bool SaysStop(const EpochCallbacks::Wishes& wishes) {
-    const bool mirrors = parts_.saves() && parts_.saver().mirrors() && group_.size() > 1;
-    const bool is_patient = mirrors || CatchesUp(static_cast<size_t>(group_.rank()));
-    if (!wishes.stop || !is_patient) return wishes.stop;
+    if (!wishes.stop || !CatchesUp(static_cast<size_t>(group_.rank()))) return wishes.stop;
     if (!stop_heard_) stop_heard_ = RealClock().Monotonic();
     const Duration spread = std::min(kStopSpread, wishes.left.value_or(kStopLimit) / 3);
     return RealClock().Monotonic() - *stop_heard_ >= spread;
@@ -404,8 +401,9 @@ class EpochRun {
                                             const EpochCallbacks::Wishes& wishes) {
     using End = std::optional<EpochEnd>;
     if (state_.step() >= state_.config().steps) return End();   // no wish counts any more
-    bool stop = AllLeave(records), join = false;
-    bool stops_together = stop;   // a newcomer has nothing to save, and leaves alone
+    bool stop = false;
+    bool stops_together = false;   // a newcomer has nothing to save, and leaves alone
+    bool join = false;
     std::vector<SaveVote> saves;
     for (size_t rank = 0; rank < records.size(); ++rank) {
       const VoteRecord& record = records[rank];

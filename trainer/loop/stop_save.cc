@@ -14,6 +14,8 @@ namespace {
 
 // How often the others hear that rank 0 still waits: nobody waits for one answer for minutes.
 constexpr Duration kMirrorSlice = std::chrono::seconds(1);
+// How often a worker looks whether it was told to stop, too.
+constexpr Duration kStopLook = std::chrono::milliseconds(10);
 
 // A failure to save, with a code that cannot be taken for a break of the group.
 Error NotSaved(uint64_t step, const std::string& why) {
@@ -87,6 +89,31 @@ void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
             {"instead", finishes ? "finishing the save under way" : "leaving at once"}});
 }
 
+// Also whoever catches up, and says so later than it was told.
+bool AllLeave(const std::vector<VoteRecord>& records) {
+  return std::all_of(records.begin(), records.end(), [](const VoteRecord& record) {
+    return record.stop || record.leaving;
+  });
+}
+
+// A stop of the job may have come to one worker before the vote, and to another one behind it. It
+// counts where there is a mirror, which nobody waits for if some stay.
+Result<bool> AllLeaveByNow(const EpochParts& parts, const std::vector<VoteRecord>& records,
+                           Duration spread) {
+  if (AllLeave(records) || !parts.saver().mirrors()) return AllLeave(records);
+  const TimePoint end = RealClock().Monotonic() + spread;
+  bool leaves = false;
+  for (;;) {
+    const EpochCallbacks::Wishes wishes = parts.peer.wishes();
+    if (wishes.save) parts.saver().beside().WantSave();   // it is told only once
+    leaves = wishes.stop;
+    if (leaves || RealClock().Monotonic() >= end) break;
+    RealClock().SleepFor(kStopLook);
+  }
+  KEEL_TRY_ASSIGN(const std::vector<bool> said, GatherFlags(parts.group, leaves));
+  return std::all_of(said.begin(), said.end(), [](bool one) { return one; });
+}
+
 void TellUnsaved(const EpochParts& parts, bool all_leave) {
   parts.saver().TellUnsaved(all_leave ? "these steps are lost"
                                       : "the workers that stay go on with these steps");
@@ -112,12 +139,6 @@ Status FinishUnderWay(const EpochParts& parts) {
 }
 
 }  // namespace
-
-bool AllLeave(const std::vector<VoteRecord>& records) {
-  return std::all_of(records.begin(), records.end(), [](const VoteRecord& record) {
-    return record.stop || record.leaving;
-  });
-}
 
 Result<std::string> AwaitMirror(const EpochParts& parts, bool all,
                                 const std::function<std::optional<TimePoint>()>& deadline) {
@@ -170,9 +191,13 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
   const bool is_here = decision.what == StopSave::kSave && saved.ok();
   // Where some stay, they train on, and copy it meanwhile.
-  if (is_here && AllLeave(records)) {
-    KEEL_TRY_ASSIGN(const std::string why,
-                    AwaitMirror(parts, /*all=*/false, [&] { return deadline; }));
+  if (is_here) {
+    const Duration spread = std::min(kStopSpread, decision.left.value_or(3 * kStopSpread) / 3);
+    KEEL_TRY_ASSIGN(const bool all_leave, AllLeaveByNow(parts, records, spread));
+    std::string why;
+    if (all_leave) {
+      KEEL_TRY_ASSIGN(why, AwaitMirror(parts, /*all=*/false, [&] { return deadline; }));
+    }
     if (!why.empty()) saved = NotSaved(parts.state.step(), why);
   }
   if (decision.what == StopSave::kFinish) saved = FinishUnderWay(parts);

@@ -28,14 +28,14 @@ Status SaveTogether(const EpochParts& parts, Phase phase = Phase::kSaving);
 Result<std::string> AwaitMirror(const EpochParts& parts, bool all,
                                 const std::function<std::optional<TimePoint>()>& deadline);
 
+// So long a stop of the job may take until it has come to all hosts.
+inline constexpr Duration kStopSpread = std::chrono::seconds(1);
+
 // Whether there is time to save before a stop.
 StopDecision DecideStopBy(const std::vector<VoteRecord>& records);
 
 // Saves if the votes say that there is time; those that were told to stop do so in any case.
 // Returns whether the state of this step was saved.
-// Whether every worker was told to stop: who catches up says so later than it was told.
-bool AllLeave(const std::vector<VoteRecord>& records);
-
 Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& records);
 
 }  // namespace keel

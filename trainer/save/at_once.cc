@@ -39,6 +39,8 @@ Result<bool> SaveAtOnce::IsCommitted(const DiskWaiting& waiting) {
                              dir = JoinPath(tools_.config.root, StepDirName(step))] {
     return IsCommittedBy(files, dir, trail);
   };
+  // Nothing is under way that could be late but this.
+  tools_.watch.OnBegin(tools_.clock.Monotonic(), Duration(0), std::nullopt);
   std::future<bool> answer = StartAsking<bool>("keel-committed", is_committed);
   KEEL_TRY(tools_.AwaitDisk(waiting, step, [&](Duration limit) {
     return answer.wait_for(limit) == std::future_status::ready;

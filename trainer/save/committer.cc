@@ -26,7 +26,7 @@ void Committer::Begin(uint64_t step, std::unique_ptr<Save> save, bool is_awaited
     const bool is_there = outcome.status.ok();
     told.set_value(std::move(outcome));
     if (before.valid()) before.wait();
-    return is_there ? Retain(step) : Ok();
+    if (is_there) Retain(step);
   });
 }
 
@@ -43,11 +43,7 @@ Status Committer::Await() {
   if (!under_way()) return Ok();
   const Outcome outcome = commit_.get();
   Tell(step_, outcome);
-  if (is_hurried_) return outcome.status;
-  const Status retained = retention_.get();
-  if (!retained.ok()) {
-    LogWarn("retention-failed", {{"dir", config_.root}, {"reason", retained.error().message}});
-  }
+  if (!is_hurried_) retention_.get();
   return outcome.status;
 }
 
@@ -72,13 +68,15 @@ Committer::Outcome Committer::Commit(uint64_t step, std::unique_ptr<Save> save) 
   return outcome;
 }
 
-Status Committer::Retain(uint64_t step) const {
+void Committer::Retain(uint64_t step) const {
   RetentionPolicy retention = config_.retention;
   retention.needed = mirror_.under_way();
   retention.made = step;
   const auto retained = ApplyRetention(files_, config_.root, retention, /*dry_run=*/false,
                                        [this] { return is_hurried_.load(); });
-  return retained.ok() ? Ok() : Status(retained.error());
+  if (!retained.ok()) {
+    LogWarn("retention-failed", {{"dir", config_.root}, {"reason", retained.error().message}});
+  }
 }
 
 void Committer::Tell(uint64_t step, const Outcome& outcome) {

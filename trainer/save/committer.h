@@ -57,7 +57,7 @@ class Committer {
     Duration took{0};
   };
   Outcome Commit(uint64_t step, std::unique_ptr<Save> save) const;
-  Status Retain(uint64_t step) const;
+  void Retain(uint64_t step) const;
   void Tell(uint64_t step, const Outcome& outcome);
 
   Files& files_;
@@ -71,7 +71,7 @@ class Committer {
   std::optional<uint64_t> committed_;
   std::atomic<bool> is_hurried_{false};
   std::future<Outcome> commit_;          // valid: under way, or ended and not yet told
-  std::future<Status> retention_;        // that of the newest commit, after all those before it
+  std::future<void> retention_;          // that of the newest commit, after all those before it
 };
 
 }  // namespace keel
