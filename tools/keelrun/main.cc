@@ -257,7 +257,7 @@ int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
     (void)console.Write(line, give_up);
     return line.size() - console.missed();
   });
-  static PosixFiles files;   // also for calls that get no answer as long as this process lives
+  static auto& files = *new PosixFiles;   // calls that get no answer outlive all else
   auto stores = JobStores::Open(config, seal, unmarked);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
   const auto home = OpenHome(config, seal);

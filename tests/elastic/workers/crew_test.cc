@@ -143,9 +143,10 @@ TEST_F(CrewOfOneThatHangs, WhenThatTimeIsOverItIsKilled) {
 }
 
 TEST_F(CrewOfOneThatHangs, ItsEndIsToldAlsoWhereItsErrorFileGivesNoAnswer) {
-  static PosixFiles below;   // as long as the process, as the call that gets no answer
-  static FaultyFiles silent(below);
-  static std::promise<void> answers;
+  // They live as long as the process, as the call does that gets no answer.
+  static auto& below = *new PosixFiles;
+  static auto& silent = *new FaultyFiles(below);
+  static auto& answers = *new std::promise<void>;
   files_ = &silent;
   Start("silent");
   silent.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kOpen, .path_part = "error.json",

@@ -187,9 +187,10 @@ TEST_F(LogFolder, OfOneThatNobodyAskedForOnlyWhatHoldsSomethingStays) {
 }
 
 TEST_F(LogFolder, OfAWorkerIsNotWaitedForWhereTheFileSystemIsSilent) {
-  static PosixFiles below;   // as long as the process, as the call that gets no answer
-  static FaultyFiles silent(below);
-  static std::promise<void> answers;
+  // They live as long as the process, as the call does that gets no answer.
+  static auto& below = *new PosixFiles;
+  static auto& silent = *new FaultyFiles(below);
+  static auto& answers = *new std::promise<void>;
   LogOptions options;
   options.log_dir = dir_.File("logs");
   options.redirects = *ParseStreamMap("3");

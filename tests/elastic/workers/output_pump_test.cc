@@ -84,9 +84,10 @@ TEST_F(OutputPumpTest, AFileThatFailsIsOpenedAnew) {
 
 TEST_F(OutputPumpTest, OpeningWaitsForNoFileSystemThatIsSilent) {
   Finish();
-  static PosixFiles below;   // as long as the process, as the call that gets no answer
-  static FaultyFiles silent(below);
-  static std::promise<void> answers;
+  // They live as long as the process, as the call does that gets no answer.
+  static auto& below = *new PosixFiles;
+  static auto& silent = *new FaultyFiles(below);
+  static auto& answers = *new std::promise<void>;
   silent.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kOpen, .act = [] {
     answers.get_future().wait();
   }});
