@@ -20,7 +20,6 @@ namespace {
 constexpr const char* kMetadata = "evenkeel.corruption";
 constexpr const char* kOrders = "evenkeel.strides";   // of inputs that are not contiguous
 constexpr int64_t kVersion = 1;
-constexpr const char* kKept = "kept.";
 constexpr const char* kData = "input.data";
 constexpr const char* kTarget = "input.target";
 constexpr const char* kMore = "input.more.";
@@ -112,7 +111,7 @@ using ByName = std::map<std::string, at::Tensor>;
 Status FillModel(const ByName& found, const std::string& path, TrainState& state) {
   for (const NamedTensor& one : EvidenceTensors(state)) {
     const auto there = found.find(one.name);
-    if (there == found.end() && one.name.rfind(kKept, 0) == 0) continue;
+    if (there == found.end() && one.name.starts_with(kKeptPrefix)) continue;
     const bool fits = there != found.end() && there->second.sizes() == one.tensor.sizes() &&
                       there->second.scalar_type() == one.tensor.scalar_type();
     if (!fits) {
@@ -166,7 +165,9 @@ std::string EvidenceName(uint64_t step, int lane) {
 
 NamedTensors EvidenceTensors(TrainState& state) {
   NamedTensors all = AsSaved(state.model().tensors);
-  for (const NamedTensor& one : state.program().kept) all.push_back({kKept + one.name, one.tensor});
+  for (const NamedTensor& one : state.program().kept) {
+    all.push_back({std::string(kKeptPrefix) + one.name, one.tensor});
+  }
   return all;
 }
 

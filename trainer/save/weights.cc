@@ -20,8 +20,6 @@
 namespace keel {
 namespace {
 
-constexpr std::string_view kOptimizerPrefix = "optimizer.", kKeptPrefix = "kept.";
-
 // Of the model's own names, the file has each without the "model." in front, as state_dict() does.
 // (With it, these would be other names: a part of a model may be called so, too.)
 bool HasPlainNames(const SafetensorsFile& file, const std::vector<RestoreTarget>& targets) {

@@ -22,6 +22,8 @@ namespace keel {
 
 // Before the names of a model's tensors in a checkpoint.
 inline constexpr std::string_view kModelPrefix = "model.";
+inline constexpr std::string_view kOptimizerPrefix = "optimizer.";
+inline constexpr std::string_view kKeptPrefix = "kept.";   // of what a program keeps beside it
 // All tensors of the model, under the names that a checkpoint gives them.
 NamedTensors AsSaved(const ModelTensors& tensors);
 

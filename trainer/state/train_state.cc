@@ -121,8 +121,8 @@ Status TrainState::CheckDevices() const {
 
 Status TrainState::Register() {
   KEEL_TRY(registry_.AddTensors("", AsSaved(model_.tensors)));
-  KEEL_TRY(registry_.AddTensors("optimizer.", program_.optimizer->state()));
-  KEEL_TRY(registry_.AddTensors("kept.", program_.kept));
+  KEEL_TRY(registry_.AddTensors(std::string(kOptimizerPrefix), program_.optimizer->state()));
+  KEEL_TRY(registry_.AddTensors(std::string(kKeptPrefix), program_.kept));
   KEEL_TRY(registry_.AddNumber("step", &step_));
   KEEL_TRY(registry_.AddNumber("cursor", &cursor_));
   KEEL_TRY(registry_.AddNumber("seed", &seed_));

@@ -233,15 +233,16 @@ TEST_F(Keep, ASaveIsWantedAgainWhereNobodyHasTakenTheCommitForSettled) {
   EXPECT_FALSE(beside.Vote().wanted);
 }
 
-// The job of which they are makes another checkpoint, and removes this one, at the n-th call.
-TEST_F(Keep, WeightsOfAJobThatRunsAreTakenWhateverItRemovesMeanwhile) {
+// A job begins with what another one in /from has, which makes another checkpoint, and removes this
+// one, at the n-th call.
+void ExpectBegunBesideRemovals(const ResumeConfig& config, bool resumes) {
   int newer = 0;
-  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+  for (int call = 1, strikes = 1; strikes > 0 && !testing::Test::HasFailure(); ++call) {
     MemoryFiles memory;
     const auto theirs = StateOf("mlp", 1);
     ASSERT_OK_AND_ASSIGN(const auto saver,
-                         Checkpointer::Open(*theirs, {.root = "/from", .fingerprint = kFingerprint},
-                                            memory, RealClock()));
+                        Checkpointer::Open(*theirs, {.root = "/from", .fingerprint = kFingerprint},
+                                           memory, RealClock()));
     ASSERT_OK(saver->SaveAlone({}));
     FaultyFiles files(memory);
     files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
@@ -250,13 +251,19 @@ TEST_F(Keep, WeightsOfAJobThatRunsAreTakenWhateverItRemovesMeanwhile) {
                   ASSERT_OK(ApplyRetention(memory, "/from", {.keep_last = 1}));
                 }});
     const auto own = StateOf("mlp", 2);
-    const auto outcome = Resume(
-        *own, files, {.root = "/own", .init_from = "/from", .fingerprint = kFingerprint}, [] {});
+    const auto outcome = Resume(*own, files, config, [] {});
     ASSERT_OK(outcome) << "call " << call;
+    EXPECT_EQ(outcome->resumed, resumes);
+    EXPECT_TRUE(own->whole());
     newer += outcome->from == "/from/step-000000001" ? 1 : 0;
     strikes = files.strikes();
   }
   EXPECT_GT(newer, 0);
+}
+
+TEST_F(Keep, WeightsOfAJobThatRunsAreTakenWhateverItRemovesMeanwhile) {
+  ExpectBegunBesideRemovals(
+      {.root = "/own", .init_from = "/from", .fingerprint = kFingerprint}, /*resumes=*/false);
 }
 
 TEST_F(Keep, ADirectoryHasOneJob) {
@@ -554,34 +561,11 @@ TEST(MirrorPlace, IsAnotherOneHoweverItIsSpelled) {
 
 // --- From the checkpoint of another job ---
 
-// That job makes another one, and removes this one, at the n-th call.
 TEST_F(Keep, AJobThatRunsMayRemoveWhatAnotherOneBeginsFrom) {
   for (const char* named : {"/from", "/from@latest"}) {
-    int newer = 0;
-    for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
-      MemoryFiles memory;
-      const auto theirs = StateOf("mlp", 1);
-      ASSERT_OK_AND_ASSIGN(
-          const auto saver,
-          Checkpointer::Open(*theirs, {.root = "/from", .fingerprint = kFingerprint}, memory,
-                             RealClock()));
-      ASSERT_OK(saver->SaveAlone({}));
-      FaultyFiles files(memory);
-      files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
-                    ASSERT_OK(StepOf(*theirs));
-                    ASSERT_OK(saver->SaveAlone({}));
-                    ASSERT_OK(ApplyRetention(memory, "/from", {.keep_last = 1}));
-                  }});
-      const auto own = StateOf("mlp", 2);
-      const auto outcome = Resume(
-          *own, files, {.root = "/own", .resume_from = named, .fingerprint = kFingerprint}, [] {});
-      ASSERT_OK(outcome) << named << " call " << call;
-      EXPECT_TRUE(outcome->resumed);
-      EXPECT_TRUE(own->whole());
-      newer += outcome->from == "/from/step-000000001" ? 1 : 0;
-      strikes = files.strikes();
-    }
-    EXPECT_GT(newer, 0) << named;
+    SCOPED_TRACE(named);
+    ExpectBegunBesideRemovals(
+        {.root = "/own", .resume_from = named, .fingerprint = kFingerprint}, /*resumes=*/true);
   }
 }
 
