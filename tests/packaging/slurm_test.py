@@ -25,12 +25,12 @@ STAND_INS = {
     # and ends with the largest of their exit codes. As Slurm does, it makes SIGKILL of SIGTERM, and
     # passes SIGUSR1 on to all of their processes, or with $WORLD/cgroups to the first of each.
     "srun": """
-gpus=($NODE_GPUS) pids=() worst=0 told=
+gpus=($NODE_GPUS) pids=() worst=0
 set -m  # each has a group of its own
 group=-
 [[ ! -e $WORLD/cgroups ]] || group=
 trap 'kill -KILL "${pids[@]/#/-}"' TERM
-trap 'told=yes; kill -USR1 "${pids[@]/#/$group}"' USR1
+trap 'kill -USR1 "${pids[@]/#/$group}"' USR1
 while (($#)); do
   tasks=0 command=()
   while [[ $1 == --* ]]; do
@@ -47,9 +47,10 @@ while (($#)); do
   done
 done
 for pid in "${pids[@]}"; do
+  # A wait that a signal cuts short may lose the code.
+  while kill -0 "$pid"; do sleep 0.02; done 2>/dev/null
   code=0
   wait "$pid" || code=$?
-  if [[ $told ]]; then code=0; wait "$pid" || code=$?; fi
   ((code <= worst)) || worst=$code
 done
 exit "$worst" """,
@@ -58,10 +59,17 @@ exit "$worst" """,
 printf -v words ' <%s>' "$@"
 echo "keelrun$words" >>"$WORLD/calls"
 if [[ -e $WORLD/wait ]]; then
+  # It hears a signal once or twice. A trap that exits would not do: where bash hears the second in
+  # the middle of that, it ends with 255.
+  told=
+  trap 'told=yes' TERM USR1
   sleep 1000 & pause=$!
-  trap 'echo "keelrun was told" >>"$WORLD/calls"; kill "$pause"; exit 75' TERM USR1
   echo >"$WORLD/ready"
-  wait "$pause"
+  while [[ ! $told ]]; do wait "$pause"; done
+  trap '' TERM USR1
+  kill "$pause" 2>/dev/null
+  echo "keelrun was told" >>"$WORLD/calls"
+  exit 75
 fi
 exit "$(<"$WORLD/code")" """,
     "scontrol": """
