@@ -25,7 +25,7 @@ LeaseHand::LeaseHand(Lease& lease, Clock& clock, std::string incarnation, Look l
 
 TimePoint LeaseHand::Poll(const LeaseTask& task) {
   if (holding_ && task.own) {
-    const TimePoint due = JudgeHolder(*holding_, clock_.Monotonic()).beat_at;
+    const TimePoint due = JudgeHolder(*holding_).beat_at;
     if (clock_.Monotonic() < due) return due;
     const TimePoint next = Beat();
     if (holding_) return next;
@@ -37,7 +37,7 @@ TimePoint LeaseHand::Poll(const LeaseTask& task) {
   }
   (void)See();   // what it finds is in the view
   if (task.own && MayGoOn(task)) (void)Claim(*task.own, watch_.sight->term);
-  if (holding_) return JudgeHolder(*holding_, clock_.Monotonic()).beat_at;
+  if (holding_) return JudgeHolder(*holding_).beat_at;
   pause_ = task.own ? kLookPause : std::clamp(2 * pause_, kLookPause, kLookPauseMost);
   return clock_.Monotonic() + pause_;
 }
@@ -54,14 +54,14 @@ bool LeaseHand::MayGoOn(const LeaseTask& task) const {
 TimePoint LeaseHand::Beat() {
   const TimePoint began = clock_.Monotonic();
   const Status status = lease_.Beat();
-  holding_ = AfterBeat(*holding_, began, status);
-  const HolderVerdict verdict = JudgeHolder(*holding_, clock_.Monotonic());
+  holding_ = LeaseHolding{began, {}};
   failure_.reset();
   if (status.ok()) {
     seen_ = began;
   } else {
-    failure_ = status.error();
+    holding_->failure = failure_ = status.error();
   }
+  const HolderVerdict verdict = JudgeHolder(*holding_);
   if (!verdict.is_lost) return verdict.beat_at;
   LogInfo("lease-lost", {{"reason", verdict.detail}});
   holding_.reset();
@@ -96,14 +96,12 @@ bool LeaseHand::IsOver() const {
 }
 
 Status LeaseHand::Claim(const LinkRecord& link, int64_t after) {
-  const LeaseWatch before = watch_;
   const std::string text = LinkText(link);
   const int64_t number = after + 1;
   const TimePoint began = clock_.Monotonic();
-  const Result<LeaseGrant> grant = lease_.Claim(number, text);
-  const LeaseHolding holding = AfterClaim(before, grant, began, clock_.Monotonic());
+  const Status claimed = lease_.Claim(number, text);
   const Status seen = See();
-  if (!grant.ok()) return grant.error();
+  KEEL_TRY(claimed);
   KEEL_TRY(seen);
   // An earlier claim of this host, whose outcome was unknown, may have come first.
   if (watch_.sight->term != number || watch_.sight->text != text) {
@@ -113,7 +111,7 @@ Status LeaseHand::Claim(const LinkRecord& link, int64_t after) {
   LogInfo("lease-claimed", {{"number", number},
                             {"epoch", link.epoch.empty() ? "-" : link.epoch},
                             {"board", PlaceText(link.place)}});
-  holding_ = holding;
+  holding_ = LeaseHolding{began, {}};   // a claim counts as a beat
   return Ok();
 }
 

@@ -60,13 +60,12 @@ Status DirLease::Prepare(const std::string& dir, Random& random) {
   return made.error().Doing("the lease directory " + dir + " cannot be written");
 }
 
-Result<int64_t> DirLease::HighestTerm(int64_t below) {
+Result<int64_t> DirLease::HighestTerm() {
   const auto entries = files_.List(folder_);
   if (!entries.ok()) return About(entries.error());
   int64_t highest = 0;
   for (const DirEntry& entry : *entries) {
-    const int64_t term = LeaseTermIn(entry.name).value_or(0);
-    if (term < below) highest = std::max(highest, term);
+    highest = std::max(highest, LeaseTermIn(entry.name).value_or(0));
   }
   return highest;
 }
@@ -150,7 +149,7 @@ Status DirLease::CheckHeld(int64_t term) {
   }
 }
 
-Result<LeaseGrant> DirLease::Claim(int64_t term, const std::string& text) {
+Status DirLease::Claim(int64_t term, const std::string& text) {
   KEEL_CHECK(term >= 1 && term <= kLeaseTermMax, "term=" << term);
   if (text.size() > kLeaseTextBytesMax) {
     return Error{Code::kInvalid, "the text of a claim has " + std::to_string(text.size()) +
@@ -171,15 +170,10 @@ Result<LeaseGrant> DirLease::Claim(int64_t term, const std::string& text) {
   if (!held.ok()) return IsLeaseLost(held) || put.ok() ? held.error() : About(put.error());
   // Only an answer was lost, and not the claim; it may not be durable yet.
   if (!put.ok()) KEEL_TRY(files_.SyncDir(folder_));
-  LeaseGrant grant;
-  KEEL_TRY_ASSIGN(grant.former, HighestTerm(term));
-  if (grant.former > 0) {
-    KEEL_TRY_ASSIGN(grant.former_beat, ReadBeat(grant.former));
-  }
   term_ = term;
   beats_ = 0;
   Prune();
-  return grant;
+  return Ok();
 }
 
 Status DirLease::WriteBeat(bool released) {

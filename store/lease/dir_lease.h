@@ -39,7 +39,7 @@ class DirLease : public Lease {
   static Result<LeaseSight> LookInto(Files& files, const std::string& folder,
                                      const std::string& job);
 
-  Result<LeaseGrant> Claim(int64_t term, const std::string& text) override;
+  Status Claim(int64_t term, const std::string& text) override;
   Status Beat() override;
   Result<LeaseSight> Look() override;
   Status Release() override;
@@ -50,8 +50,7 @@ class DirLease : public Lease {
   DirLease(Files& files, std::string folder, LeaseOwner owner, std::string claimant);
 
   Status Prepare(const std::string& dir, Random& random);
-  // Below that one; 0: there is none.
-  Result<int64_t> HighestTerm(int64_t below = kLeaseTermMax + 1);
+  Result<int64_t> HighestTerm();   // 0: there is none
   Result<ClaimRecord> ReadClaim(int64_t term);
   // Empty: there was none yet.
   Result<std::string> ReadBeat(int64_t term);

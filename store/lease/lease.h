@@ -7,9 +7,9 @@
 // Promises   of all that claim one term, in any process on any host, at most one ever gets Ok. The
 //            highest term never falls. A claim is seen whole or not at all.
 // Does not   stop a holder that stands still for a while: its next Beat() tells it that it has lost
-//            the lease, and until then JudgeHolder() says when it must not act. Read what is
-//            newest: Look() may be as late as caches on the way are; Claim() decides by what is
-//            there.
+//            the lease, and until then what it does must be checked where it takes effect. Read
+//            what is newest: Look() may be as late as caches on the way are; Claim() decides by
+//            what is there.
 // Threads    one at a time.
 // Errors     of Claim() and Beat(): kExists, the term has another holder; kStaleEpoch, a higher
 //            term is claimed. Of all: kInvalid, the place is another job's, or cannot hold a lease
@@ -45,13 +45,6 @@ struct LeaseSight {
   bool operator==(const LeaseSight&) const = default;
 };
 
-// What a claimant finds once its claim is in place. A former holder that beat after this claimant
-// last looked may not have seen the claim, and may act for a while (JudgeHolder()).
-struct LeaseGrant {
-  int64_t former = 0;        // the highest term below; 0: there was none
-  std::string former_beat;   // of its holder, read after the claim was in place
-};
-
 class Lease {
  public:
   Lease() = default;
@@ -63,7 +56,7 @@ class Lease {
   // higher one before this call could see that it was, is nobody's: kStaleEpoch. After an error of
   // which the outcome is unknown, the same call may be repeated: a claim of one's own is found
   // again, and is Ok. `text` is UTF-8.
-  virtual Result<LeaseGrant> Claim(int64_t term, const std::string& text) = 0;
+  virtual Status Claim(int64_t term, const std::string& text) = 0;
 
   // Shows that the holder of the term that was claimed last is there. Ok: the beat is in place, and
   // after that no higher term was.

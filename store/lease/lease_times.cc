@@ -62,54 +62,15 @@ LookerVerdict JudgeLooker(const LeaseWatch& watch, const std::string& run, TimeP
   return verdict;
 }
 
-// A holder that beats just before the claim is in place may have found no higher term, and form for
-// kLeaseFormLimit; one that beats later finds the claim. So the beat that was still is looked at
-// again once the claim is in place: if it is another one, or was not watched for long, the claimant
-// lets the former holder's time run out.
-LeaseHolding AfterClaim(const LeaseWatch& watch, const Result<LeaseGrant>& grant, TimePoint began,
-                        TimePoint ended) {
-  LeaseHolding holding;
-  holding.tried = began;
-  if (!grant.ok()) {
-    holding.failure = grant.error();
-    return holding;
-  }
-  holding.beaten = began;
-  const bool was_seen = watch.sight && watch.sight->term == grant->former;
-  const bool is_over = grant->former == 0 || (was_seen && watch.sight->released) ||
-                       (was_seen && watch.sight->beat == grant->former_beat && StoodStill(watch));
-  holding.alone_from = is_over ? ended : ended + kLeaseStillLimit;
-  return holding;
-}
-
-LeaseHolding AfterBeat(LeaseHolding before, TimePoint began, const Status& status) {
-  before.tried = began;
-  before.failure.reset();
-  if (status.ok()) {
-    before.beaten = began;
-  } else {
-    before.failure = status.error();
-  }
-  return before;
-}
-
-HolderVerdict JudgeHolder(const LeaseHolding& holding, TimePoint now) {
+HolderVerdict JudgeHolder(const LeaseHolding& holding) {
   HolderVerdict verdict;
-  const std::string why = holding.failure ? ": " + holding.failure->message : "";
-  if (holding.failure && (holding.failure->code == Code::kStaleEpoch ||
-                          holding.failure->code == Code::kExists)) {
+  const std::optional<Error>& failure = holding.failure;
+  if (failure && (failure->code == Code::kStaleEpoch || failure->code == Code::kExists)) {
     verdict.is_lost = true;
-    verdict.detail = "its lease is lost" + why;
+    verdict.detail = "its lease is lost: " + failure->message;
     return verdict;
   }
-  verdict.beat_at = holding.tried + (holding.failure ? kLeaseBeatRetry : kLeaseBeatInterval);
-  verdict.may_form = holding.beaten && now - *holding.beaten < kLeaseFormLimit;
-  verdict.is_alone = verdict.may_form && now >= holding.alone_from;
-  if (!verdict.may_form) {
-    verdict.detail = holding.beaten ? "no beat of its lease succeeded for " +
-                                          DurationText(now - *holding.beaten) + why
-                                    : "it has no lease" + why;
-  }
+  verdict.beat_at = holding.tried + (failure ? kLeaseBeatRetry : kLeaseBeatInterval);
   return verdict;
 }
 

@@ -43,14 +43,6 @@ Result<LeaseSight> ObjectLease::LookInto(Objects& bucket, const std::string& fol
 
 int64_t ObjectLease::Terms::highest() const { return claims.empty() ? 0 : TermOf(claims.back()); }
 
-int64_t ObjectLease::Terms::HighestBelow(int64_t term) const {
-  int64_t highest = 0;
-  for (const ObjectInfo& claim : claims) {
-    if (TermOf(claim) < term) highest = TermOf(claim);
-  }
-  return highest;
-}
-
 Result<ObjectLease::Terms> ObjectLease::List() {
   KEEL_TRY_ASSIGN(const ObjectListing listing, bucket_.List(folder_, Objects::Depth::kToSlash));
   Terms terms;
@@ -143,7 +135,7 @@ Status ObjectLease::CheckHeld(int64_t term) {
   return Error{Code::kExists, LeaseTermText(term) + where + " is claimed by " + who};
 }
 
-Result<LeaseGrant> ObjectLease::Claim(int64_t term, const std::string& text) {
+Status ObjectLease::Claim(int64_t term, const std::string& text) {
   KEEL_CHECK(term >= 1 && term <= kLeaseTermMax, "term=" << term);
   if (text.size() > kLeaseTextBytesMax) {
     return Error{Code::kInvalid, "the text of a claim has " + std::to_string(text.size()) +
@@ -158,16 +150,10 @@ Result<LeaseGrant> ObjectLease::Claim(int64_t term, const std::string& text) {
   }
   const Status held = CheckHeld(term);
   if (!held.ok()) return IsLeaseLost(held) || put.ok() ? held.error() : put.error();
-  KEEL_TRY_ASSIGN(const Terms terms, List());
-  LeaseGrant grant;
-  grant.former = terms.HighestBelow(term);
-  if (grant.former > 0) {
-    KEEL_TRY_ASSIGN(grant.former_beat, ReadBeat(grant.former));
-  }
   term_ = term;
   beats_ = 0;
-  Prune(terms);
-  return grant;
+  Prune(before);
+  return Ok();
 }
 
 Status ObjectLease::WriteBeat(bool released) {

@@ -35,7 +35,7 @@ class ObjectLease : public Lease {
   static Result<LeaseSight> LookInto(Objects& bucket, const std::string& folder,
                                      const std::string& job);
 
-  Result<LeaseGrant> Claim(int64_t term, const std::string& text) override;
+  Status Claim(int64_t term, const std::string& text) override;
   Status Beat() override;
   Result<LeaseSight> Look() override;
   Status Release() override;
@@ -55,8 +55,6 @@ class ObjectLease : public Lease {
     std::vector<ObjectInfo> claims;   // from the lowest up
     std::vector<ObjectInfo> beats;
     int64_t highest() const;
-    // Below that one; 0: there is none.
-    int64_t HighestBelow(int64_t term) const;
   };
   Result<Terms> List();
   Result<std::string> Read(const std::string& key);

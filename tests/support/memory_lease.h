@@ -21,10 +21,7 @@ class MemoryLeasePlace {
   };
   std::map<int64_t, Term> terms;
 
-  int64_t Highest(int64_t below = kLeaseTermMax + 1) const {
-    const auto above = terms.lower_bound(below);
-    return above == terms.begin() ? 0 : std::prev(above)->first;
-  }
+  int64_t Highest() const { return terms.empty() ? 0 : terms.rbegin()->first; }
   LeaseSight Sight() const {
     LeaseSight sight;
     sight.term = Highest();
@@ -50,12 +47,12 @@ class MemoryLease : public Lease {
   MemoryLease(MemoryLeasePlace& place, std::string claimant, std::function<Way()> before)
       : place_(place), claimant_(std::move(claimant)), before_(std::move(before)) {}
 
-  Result<LeaseGrant> Claim(int64_t term, const std::string& text) override {
+  Status Claim(int64_t term, const std::string& text) override {
     const Way way = before_();
     if (way == Way::kAway) return Away();
-    const Result<LeaseGrant> grant = Put(term, text);
+    const Status put = Put(term, text);
     if (way == Way::kLost) return Away();
-    return grant;
+    return put;
   }
   Status Beat() override {
     const Way way = before_();
@@ -82,17 +79,14 @@ class MemoryLease : public Lease {
  private:
   static Error Away() { return {Code::kIo, "the lease's place is away"}; }
 
-  Result<LeaseGrant> Put(int64_t term, const std::string& text) {
+  Status Put(int64_t term, const std::string& text) {
     const int64_t highest = place_.Highest();
     if (highest > term) return Error{Code::kStaleEpoch, "a higher term is claimed"};
     const auto [at, is_new] = place_.terms.try_emplace(term);
     if (is_new) at->second = {claimant_, text, "", false};
     if (at->second.claimant != claimant_) return Error{Code::kExists, "the term is another's"};
     term_ = term;
-    LeaseGrant grant;
-    grant.former = place_.Highest(term);
-    if (grant.former > 0) grant.former_beat = place_.terms.at(grant.former).beat;
-    return grant;
+    return Ok();
   }
   Status Raise(bool released) {
     if (place_.Highest() > term_) return Error{Code::kStaleEpoch, "a higher term is claimed"};

@@ -84,22 +84,6 @@ TEST_P(LeaseContract, EachBeatIsSeen) {
   EXPECT_NE(first, second);
 }
 
-TEST_P(LeaseContract, AClaimantIsToldTheBeatOfTheTermBefore) {
-  ASSERT_OK_AND_ASSIGN(const LeaseGrant first, a_->Claim(3, "a"));
-  EXPECT_EQ(first.former, 0);
-  ASSERT_OK(a_->Beat());
-  const std::string beat = See(*b_).beat;
-  ASSERT_OK_AND_ASSIGN(const LeaseGrant second, b_->Claim(5, "b"));
-  EXPECT_EQ(second.former, 3);
-  EXPECT_EQ(second.former_beat, beat);
-  // It is the one that is there now, whatever was seen before.
-  const LeaseSight seen = See(*a_);
-  ASSERT_OK(b_->Beat());
-  ASSERT_OK_AND_ASSIGN(const LeaseGrant third, a_->Claim(6, "a"));
-  EXPECT_EQ(third.former, 5);
-  EXPECT_NE(third.former_beat, seen.beat);
-}
-
 TEST_P(LeaseContract, AHolderIsToldOfAHigherTermByItsNextBeat) {
   EXPECT_OK(a_->Claim(1, "a"));
   EXPECT_OK(a_->Beat());
