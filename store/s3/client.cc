@@ -95,6 +95,7 @@ void S3Client::Wake() {
     const std::lock_guard lock(mutex_);
   }
   woken_.notify_all();
+  keys_.Wake();
   transport_.Wake();
 }
 
@@ -214,7 +215,7 @@ void S3Client::Cure(const S3Verdict& verdict, const HttpAnswer& answer, const S3
                     Sending& sending) {
   S3Progress& progress = sending.progress;
   if (verdict.renew) {
-    keys_.Renew(keys);
+    keys_.Renew(keys, verdict.keys_have_ended);
     progress.has_renewed = true;
   }
   if (verdict.set_clock) {
@@ -255,7 +256,7 @@ S3Ending S3Client::Send(const S3Call& call) {
   Sending sending{call, began, began + LimitOf(call), {}};
   sending.progress.effect = call.effect;
   for (;;) {
-    const Result<S3Credentials> keys = keys_.Get();
+    const Result<S3Credentials> keys = keys_.Get(call.cancel);
     if (!keys.ok()) {
       S3Ending ending{S3Verdict::Kind::kGiveUp};
       ending.may_have_happened = sending.progress.is_unsure;

@@ -2,6 +2,7 @@
 #include "store/s3/credentials.h"
 
 #include <initializer_list>
+#include <limits>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -20,23 +21,31 @@ constexpr int64_t kBetweenTries = 30 * kSecond;
 constexpr int64_t kPatientBefore = 60 * kSecond;
 constexpr KeyPatience kHasty{1, std::chrono::seconds(3), std::chrono::seconds(8)};
 
-using Look = FoundKeys (*)(const KeyPlaces&);
-
-// What the first place gives that is set up; `otherwise`: what to say where none is.
-Result<S3Credentials> FirstFound(const KeyPlaces& places, std::initializer_list<Look> looks,
+// What the first place gives that is set up, or only `given`, once that has given some;
+// `otherwise`: what to say where none is.
+Result<S3Credentials> FirstFound(const KeyPlaces& places, KeyPlace& given,
+                                 std::initializer_list<KeyPlace> all,
                                  const std::string& otherwise) {
-  for (const Look look : looks) {
-    KEEL_TRY_ASSIGN(std::optional<S3Credentials> keys, look(places));
-    if (keys) return std::move(*keys);
+  for (const KeyPlace place : all) {
+    if (given != nullptr && place != given) continue;
+    KEEL_TRY_ASSIGN(std::optional<S3Credentials> keys, place(places));
+    if (!keys) continue;
+    given = place;
+    return std::move(*keys);
   }
   return Error{Code::kInvalid, otherwise};
 }
 
-Result<S3Credentials> FindGoogles(const KeyPlaces& places) {
-  return FirstFound(places, {GoogleKeysOfEnvironment, GoogleTokenOfMachine},
+Result<S3Credentials> FindGoogles(const KeyPlaces& places, KeyPlace& given) {
+  return FirstFound(places, given, {GoogleKeysOfEnvironment, GoogleTokenOfMachine},
                     "no credentials of Google's were found: this is no machine of theirs with a "
                     "service account, and GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY (HMAC keys: "
                     "`gcloud storage hmac create ACCOUNT`) are not set");
+}
+
+// When they end by the wall clock; the end of time where nobody said.
+int64_t KeysEndNs(const S3Credentials& keys) {
+  return keys.ends_at_ns == 0 ? std::numeric_limits<int64_t>::max() : keys.ends_at_ns;
 }
 
 }  // namespace
@@ -51,33 +60,38 @@ S3KeyRing::S3KeyRing(const S3Dialect& dialect, const Environment& environment,
       clock_(clock),
       transport_(transport) {}
 
-Result<S3Credentials> S3KeyRing::Get() {
+Result<S3Credentials> S3KeyRing::Get(const CancelToken& cancel) {
   std::unique_lock lock(mutex_);
   bool is_early = false;   // what is held has not ended
   for (;; changed_.wait(lock)) {
     const int64_t now = clock_.WallNanos();
-    if (held_ && (held_->ends_at_ns == 0 || now < held_->ends_at_ns - kRenewBefore)) return *held_;
-    is_early = held_ && now < held_->ends_at_ns;
+    is_early = held_ && now < KeysEndNs(*held_);
+    const bool is_soon = is_early && now >= KeysEndNs(*held_) - kRenewBefore;
     // Keys that are given out shortly before their end are not asked for at every request.
-    if (is_early && (is_finding_ || now < next_try_ns_)) return *held_;
+    if (is_early && !are_refused_ && (!is_soon || is_finding_ || now < next_try_ns_)) return *held_;
+    if (cancel.cancelled()) return Error{Code::kCancelled, "it was cancelled"};
     if (!is_finding_) break;
   }
   is_finding_ = true;
-  const bool is_patient = !is_early || held_->ends_at_ns - clock_.WallNanos() < kPatientBefore;
+  const bool is_patient = !is_early || KeysEndNs(*held_) - clock_.WallNanos() < kPatientBefore;
   lock.unlock();
-  Result<S3Credentials> found = Find(is_patient);
+  Result<S3Credentials> found = Find(is_patient, cancel);
   lock.lock();
   is_finding_ = false;
   changed_.notify_all();
+  // Whoever waits asks for itself then.
+  if (!found.ok() && cancel.cancelled()) return Error{Code::kCancelled, "it was cancelled"};
   const int64_t now = clock_.WallNanos();
   next_try_ns_ = now + kBetweenTries;
+  has_failed_ = !found.ok();
+  are_refused_ = false;
   if (found.ok()) {
     held_ = *found;
     return found;
   }
-  if (!held_ || now >= held_->ends_at_ns) return found;
-  LogWarn("s3-keys-not-renewed", {{"reason", found.error().message},
-                                  {"end", UtcText(held_->ends_at_ns)}});
+  if (!held_ || now >= KeysEndNs(*held_)) return found;
+  const std::string end = held_->ends_at_ns == 0 ? "unknown" : UtcText(held_->ends_at_ns);
+  LogWarn("s3-keys-not-renewed", {{"reason", found.error().message}, {"end", end}});
   return *held_;
 }
 
@@ -86,17 +100,30 @@ bool S3KeyRing::can_renew() {
   return held_ && (!held_->token.empty() || held_->ends_at_ns != 0);
 }
 
-void S3KeyRing::Renew(const S3Credentials& old) {
+void S3KeyRing::Renew(const S3Credentials& old, bool have_ended) {
   const std::lock_guard lock(mutex_);
-  if (held_ && held_->key_id == old.key_id && held_->token == old.token) held_.reset();
+  if (!held_ || held_->key_id != old.key_id || held_->token != old.token) return;
+  if (have_ended) held_->ends_at_ns = 1;   // long ago
+  // Of a burst of refusals not every one asks a service that has just failed.
+  const bool is_in_vain = has_failed_ && clock_.WallNanos() < next_try_ns_;
+  are_refused_ = are_refused_ || !is_in_vain;
 }
 
-Result<S3Credentials> S3KeyRing::Find(bool is_patient) {
+void S3KeyRing::Wake() {
+  {
+    // A waiter that has looked at its token already is asleep before this lock is had.
+    const std::lock_guard lock(mutex_);
+  }
+  changed_.notify_all();
+}
+
+Result<S3Credentials> S3KeyRing::Find(bool is_patient, const CancelToken& cancel) {
   const KeyPatience patience = is_patient ? KeyPatience() : kHasty;
-  const KeyPlaces places{environment_, profile_, files_, transport_, clock_, patience};
-  if (&dialect_ == &kGoogleDialect) return FindGoogles(places);
+  const KeyPlaces places{environment_, profile_, files_, transport_, clock_, patience,
+                         place_ != nullptr, cancel};
+  if (&dialect_ == &kGoogleDialect) return FindGoogles(places, place_);
   return FirstFound(
-      places,
+      places, place_,
       {KeysOfEnvironment, KeysOfWebIdentity, KeysOfProfile, KeysOfContainer, KeysOfInstance},
       "no AWS credentials were found, neither in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor "
       "under the profile " + Shown(profile_.name) +

@@ -32,8 +32,9 @@ struct Answered {
 
 // The body of the answer; an answer that is no 200 is refused without its body, which may hold
 // what was sent.
-Result<std::string> AskService(const KeyPlaces& places, const TransportRequest& request,
+Result<std::string> AskService(const KeyPlaces& places, TransportRequest request,
                                const std::string& what, Answered* answered = nullptr) {
+  request.cancel = places.cancel;
   Error error;
   for (int i = 0; i < places.patience.tries; ++i) {
     if (i > 0) RealClock().SleepFor(kPause);
@@ -44,6 +45,7 @@ Result<std::string> AskService(const KeyPlaces& places, const TransportRequest& 
     if (outcome.end == HttpEnd::kAnswered && outcome.answer.status == 200) {
       return std::move(outcome.answer.body);
     }
+    if (outcome.end == HttpEnd::kCancelled) return Error{Code::kCancelled, outcome.words};
     if (outcome.end != HttpEnd::kAnswered) {
       error = {outcome.end == HttpEnd::kTimedOut ? Code::kTimeout : Code::kPeerLost,
                what + ": " + outcome.words};
@@ -205,10 +207,11 @@ FoundKeys KeysOfInstance(const KeyPlaces& places) {
   request.avoids_proxies = true;
   request.headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}};
   const std::string what = "the instance's metadata service";
-  Answered answered{.once_if_silent = true};
+  Answered answered{.once_if_silent = !places.has_given};
   const Result<std::string> token = AskService(places, request, what, &answered);
   const bool is_refused = !token.ok() && token.error().code == Code::kInvalid;
-  if (!token.ok() && answered.is_there && !is_refused) return token.error();   // it is busy
+  const bool is_busy = answered.is_there && !is_refused;
+  if (!token.ok() && (is_busy || places.has_given)) return token.error();
   if (!token.ok()) return std::optional<S3Credentials>();   // no instance of EC2
   request.method = "GET";
   request.headers = {{"X-aws-ec2-metadata-token", *token}};
@@ -244,7 +247,7 @@ FoundKeys GoogleTokenOfMachine(const KeyPlaces& places) {
   const Result<std::string> body = AskService(places, request, what, &answered);
   // Where nobody answers to that name, this is no machine of Google's.
   const bool is_nobody = !body.ok() && body.error().code == Code::kPeerLost;
-  if (is_nobody && !answered.is_there) return std::optional<S3Credentials>();
+  if (is_nobody && !answered.is_there && !places.has_given) return std::optional<S3Credentials>();
   KEEL_TRY(body);
   const Result<Json> json = ParseJson(*body);
   const auto token = json.ok() ? FieldOr<std::string>(*json, "access_token", "") : json.error();

@@ -25,6 +25,8 @@ struct KeyPlaces {
   HttpTransport& transport;
   Clock& clock;
   KeyPatience patience = {};
+  bool has_given = false;   // the place has given keys before, so that it is set up
+  CancelToken cancel = CancelToken::Never();
 };
 using FoundKeys = Result<std::optional<S3Credentials>>;
 

@@ -99,15 +99,17 @@ bool FindCure(const S3Try& one, const S3Progress& progress, S3Verdict& verdict) 
   // The answer to HEAD has no body that could name the error.
   const bool is_mute = one.code.empty() && (one.status == 400 || one.status == 403);
   verdict.move = one.names_region && !progress.has_moved &&
-                 (one.status == 301 || one.status == 400 || one.status == 403);
+                 (one.status == 301 || one.status == 307 || one.status == 400 ||
+                  one.status == 403);
   if (verdict.move) return true;
   const bool is_skewed = one.code == "RequestTimeTooSkewed" || (is_mute && one.clock_differs) ||
                          (one.code == "AccessDenied" && one.clock_differs);
   verdict.set_clock = is_skewed && !progress.has_set_clock;
   if (verdict.set_clock) return true;
-  verdict.renew = (is_mute || one.status == 401 || IsOneOf(one.code, kOldKeys)) &&
-                  progress.can_renew &&
+  const bool are_old = IsOneOf(one.code, kOldKeys);
+  verdict.renew = (is_mute || one.status == 401 || are_old) && progress.can_renew &&
                   !progress.has_renewed;
+  verdict.keys_have_ended = verdict.renew && are_old;
   return verdict.renew;
 }
 

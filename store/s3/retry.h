@@ -69,6 +69,7 @@ struct S3Verdict {
   bool may_have_happened = false;  // this try may have had its effect
   Code code = Code::kIo;           // of the error, if it is given up
   std::string reason;              // "503 SlowDown: ..."
+  bool keys_have_ended = false;    // with `renew`: the store says so; else it is only likely
 };
 
 S3Verdict DecideAfterTry(const S3Try& one, const S3Progress& progress, const S3RetryPolicy& policy);

@@ -285,5 +285,145 @@ TEST_F(Keys, ThatExpiredAreFetchedAnewByTheClient) {
   EXPECT_EQ(stub_.requests().back().headers.at("x-amz-security-token"), "its-token");
 }
 
+TEST_F(Keys, ThatAreRefusedServeOnWhereNoOthersCanBeHad) {
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container";
+  for (const char* end : {"2026-02-01T00:00:00Z", ""}) {
+    stub_.Answer("/container", {200, {}, KeysJson("FIRST", end)});
+    S3KeyRing& ring = Ring();
+    const S3Credentials first = ring.Get().value();
+    stub_.Answer("/container", {404, {}, ""});
+    const size_t asked = Asked("/container");
+    // A burst of refusals asks once.
+    for (int i = 0; i < 3; ++i) {
+      ring.Renew(first, false);
+      EXPECT_TRUE(ring.can_renew());
+      EXPECT_EQ(ring.Get()->key_id, "FIRST") << end;
+    }
+    EXPECT_EQ(Asked("/container"), asked + 1);
+    stub_.Answer("/container", {200, {}, KeysJson("SECOND", end)});
+    EXPECT_EQ(ring.Get()->key_id, "FIRST");
+    clock_.now_ns += 31 * kSecond;
+    ring.Renew(first, false);
+    EXPECT_EQ(ring.Get()->key_id, "SECOND");
+    ring.Renew(first, false);   // they are gone already
+    EXPECT_EQ(ring.Get()->key_id, "SECOND");
+    EXPECT_EQ(Asked("/container"), asked + 2);
+  }
+}
+
+TEST_F(Keys, ThatHaveEndedByTheStoresWordsAreNotGivenAgain) {
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container";
+  stub_.Answer("/container", {200, {}, KeysJson("FIRST", "")});
+  S3KeyRing& ring = Ring();
+  const S3Credentials first = ring.Get().value();
+  stub_.Answer("/container", {503, {}, ""});
+  ring.Renew(first, true);
+  EXPECT_TRUE(ring.can_renew());   // others may be refused meanwhile
+  EXPECT_EQ(ring.Get().error().code, Code::kPeerLost);
+  stub_.Answer("/container", {200, {}, KeysJson("SECOND", "")});
+  EXPECT_EQ(ring.Get()->key_id, "SECOND");
+}
+
+TEST_F(Keys, ThatAreRefusedToManyThreadsAreRenewedOnce) {
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container";
+  stub_.Answer("/container", {200, {}, KeysJson("FIRST", "2026-02-01T00:00:00Z")});
+  S3KeyRing& ring = Ring();
+  const S3Credentials first = ring.Get().value();
+  stub_.Answer("/container", {200, {}, KeysJson("SECOND", "2026-02-01T00:00:00Z")});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      ring.Renew(first, false);
+      EXPECT_EQ(ring.Get()->key_id, "SECOND");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Asked("/container"), 2u);
+}
+
+TEST_F(Keys, OfAClientOutliveARefusalWithoutAReason) {
+  Environment environment = {{"AWS_ENDPOINT_URL_S3", stub_.url()},
+                             {"AWS_CONTAINER_CREDENTIALS_FULL_URI", stub_.url() + "/container"}};
+  stub_.Answer("/container", {200, {}, KeysJson("OLD", "2999-01-01T01:00:00Z")});
+  stub_.SetObject("a", "one");
+  auto objects = S3Objects::Open("bucket", environment, files_);
+  ASSERT_OK((*objects)->Look("a"));
+  stub_.Answer("/container", {404, {}, ""});
+  stub_.Fail({"HeadObject", StubFault::Kind::kAnswer, 2, {403, {}, ""}});
+  EXPECT_EQ((*objects)->Look("a").error().code, Code::kInvalid);
+  EXPECT_OK((*objects)->Look("a"));
+  EXPECT_EQ(Asked("/container"), 2u);
+  EXPECT_THAT(stub_.requests().back().headers.at("authorization"), HasSubstr("Credential=OLD/"));
+}
+
+TEST_F(Keys, OfAnInstanceThatFallsSilentAreAnErrorThatPasses) {
+  environment_.erase("AWS_EC2_METADATA_DISABLED");
+  environment_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = stub_.url();
+  const std::string roles = "/latest/meta-data/iam/security-credentials/";
+  stub_.Answer("/latest/api/token", {200, {}, "imds-token"});
+  stub_.Answer(roles, {200, {}, "my-role\n"});
+  stub_.Answer(roles + "my-role", {200, {}, KeysJson("INSTANCE", "2026-01-01T01:00:00Z")});
+  S3KeyRing& ring = Ring();
+  ASSERT_OK(ring.Get());
+  clock_.now_ns += 61 * 60 * kSecond;
+  const auto ask = [&] {
+    const auto keys = ring.Get();
+    return keys.ok() ? Error{Code::kExists, keys->key_id} : keys.error();
+  };
+  stub_.Answer("/latest/api/token", {403, {}, ""});
+  EXPECT_THAT(ask().message, HasSubstr("metadata service answered with status 403"));
+  // Silence is no proof any more that this is no instance, so it is asked three times.
+  const size_t asked = Asked("/latest/api/token");
+  stub_.Fail({"PutObject", StubFault::Kind::kCut, 100});
+  const Error cut = ask();
+  EXPECT_EQ(cut.code, Code::kPeerLost);
+  EXPECT_THAT(cut.message, HasSubstr("the instance's metadata service: 127.0.0.1"));
+  EXPECT_GE(Asked("/latest/api/token"), asked + 3);
+  environment_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:1";
+  EXPECT_EQ(ask().code, Code::kPeerLost);
+  // Nothing else is asked for keys in its place.
+  environment_["AWS_ACCESS_KEY_ID"] = "E";
+  environment_["AWS_SECRET_ACCESS_KEY"] = "S";
+  EXPECT_EQ(ask().code, Code::kPeerLost);
+}
+
+TEST_F(Keys, OfGooglesMachineThatFallsSilentAreAnErrorThatPasses) {
+  environment_["GCE_METADATA_HOST"] = stub_.url().substr(stub_.url().find("//") + 2);
+  stub_.Answer("/computeMetadata/v1/instance/service-accounts/default/token",
+               {200, {}, R"({"access_token": "google-token", "expires_in": 3599})"});
+  S3KeyRing ring(kGoogleDialect, environment_, profile_, files_, clock_, transport_);
+  ASSERT_OK(ring.Get());
+  clock_.now_ns += 61 * 60 * kSecond;
+  environment_["GCE_METADATA_HOST"] = "127.0.0.1:1";
+  const Error silent = ring.Get().error();
+  EXPECT_EQ(silent.code, Code::kPeerLost);
+  EXPECT_THAT(silent.message, HasSubstr("the metadata service at 127.0.0.1:1"));
+}
+
+TEST_F(Keys, AreNotWaitedForBeyondACancel) {
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container";
+  stub_.Answer("/container", {200, {}, KeysJson("ONE", "2026-01-01T01:00:00Z")});
+  stub_.Fail({"GetObject", StubFault::Kind::kBlackHole, 1});
+  S3KeyRing& ring = Ring();
+  const CancelToken asking_ends;
+  const CancelToken waiting_ends;
+  std::thread asking([&] { EXPECT_EQ(ring.Get(asking_ends).error().code, Code::kCancelled); });
+  EXPECT_TRUE(stub_.Await("GetObject", 1));
+  // Whoever waits for the one that asks goes first.
+  std::thread waiting([&] { EXPECT_EQ(ring.Get(waiting_ends).error().code, Code::kCancelled); });
+  waiting_ends.Cancel();
+  ring.Wake();
+  waiting.join();
+  EXPECT_EQ(ring.Get(waiting_ends).error().code, Code::kCancelled);
+  EXPECT_EQ(Asked("/container"), 1u);
+  asking_ends.Cancel();
+  transport_.Wake();
+  asking.join();
+  // For all others nothing has failed.
+  EXPECT_EQ(ring.Get(waiting_ends).error().code, Code::kCancelled);
+  EXPECT_EQ(ring.Get()->key_id, "ONE");
+  EXPECT_OK(ring.Get(waiting_ends));
+}
+
 }  // namespace
 }  // namespace keel

@@ -435,5 +435,17 @@ TEST_F(S3Faults, WhatTheBucketsOwnerHasSetIsToldAsFarAsItMayBeAsked) {
   EXPECT_EQ(rules.keeps_versions, std::nullopt);
 }
 
+TEST_F(S3Faults, TheRegionThatATemporaryRedirectNamesIsLearned) {
+  stub_.SetObject("a", "one");
+  stub_.Fail({"GetObject", Kind::kAnswer, 1,
+              {307, {{"x-amz-bucket-region", "eu-west-3"}}, StubErrorBody("TemporaryRedirect")}});
+  EXPECT_EQ(Read("a"), "one");
+  EXPECT_THAT(stub_.requests()[1].headers.at("authorization"), HasSubstr("/eu-west-3/s3/"));
+  // Without a region it is sent again as it was.
+  stub_.Fail({"GetObject", Kind::kAnswer, 1, {307, {}, StubErrorBody("TemporaryRedirect")}});
+  EXPECT_EQ(Read("a"), "one");
+  EXPECT_THAT(stub_.requests()[3].headers.at("authorization"), HasSubstr("/eu-west-3/s3/"));
+}
+
 }  // namespace
 }  // namespace keel

@@ -156,5 +156,30 @@ TEST(S3Retry, AnEndOfAnUploadIsSettledOnlyIfAnEarlierTryMayHaveDoneIt) {
   EXPECT_EQ(DecideAfterTry(Status(404, "NoSuchUpload"), progress, kPolicy).kind, Kind::kSettle);
 }
 
+TEST(S3Retry, ARegionThatATemporaryRedirectNamesIsAskedOnce) {
+  S3Try elsewhere = Status(307, "TemporaryRedirect");
+  S3Progress progress = Early();
+  EXPECT_FALSE(DecideAfterTry(elsewhere, progress, kPolicy).move);
+  elsewhere.names_region = true;
+  const S3Verdict verdict = DecideAfterTry(elsewhere, progress, kPolicy);
+  EXPECT_TRUE(verdict.move);
+  EXPECT_EQ(verdict.pause, Duration::zero());
+  progress.has_moved = true;
+  const S3Verdict again = DecideAfterTry(elsewhere, progress, kPolicy);
+  EXPECT_FALSE(again.move);
+  EXPECT_EQ(again.kind, Kind::kAgain);
+}
+
+TEST(S3Retry, OnlyAStoreThatNamesTheKeysSaysThatTheyHaveEnded) {
+  S3Progress progress = Early();
+  progress.can_renew = true;
+  EXPECT_TRUE(DecideAfterTry(Status(403, "ExpiredToken"), progress, kPolicy).keys_have_ended);
+  for (const S3Try& one : {Status(400), Status(403), Status(401, "AuthenticationRequired")}) {
+    const S3Verdict verdict = DecideAfterTry(one, progress, kPolicy);
+    EXPECT_TRUE(verdict.renew) << one.status;
+    EXPECT_FALSE(verdict.keys_have_ended) << one.status;
+  }
+}
+
 }  // namespace
 }  // namespace keel
