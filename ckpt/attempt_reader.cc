@@ -56,14 +56,18 @@ Result<std::unique_ptr<AttemptReader>> AttemptReader::Open(Files& files,
   return reader;
 }
 
+bool AttemptReader::SaysNothing(const std::string& path, const Error& error) const {
+  return IsAway(in_bucket_, error.code) || IsRefused(path, error);
+}
+
 Result<std::vector<ShardResult>> AttemptReader::OpenAll(Files& files,
                                                         const std::string& step_dir) const {
   std::vector<ShardResult> shards;
   for (uint32_t part = 0; part < parts(); ++part) {
-    shards.push_back(
-        ShardReader::Open(files, JoinPath(step_dir, ShardFileName({attempt_, part, parts()}))));
+    const std::string path = JoinPath(step_dir, ShardFileName({attempt_, part, parts()}));
+    shards.push_back(ShardReader::Open(files, path));
     const ShardResult& shard = shards.back();
-    if (!shard.ok() && IsAway(in_bucket_, shard.error().code)) return shard.error();
+    if (!shard.ok() && SaysNothing(path, shard.error())) return shard.error();
   }
   return shards;
 }
@@ -121,7 +125,7 @@ Status AttemptReader::Hunt(Files& files, const std::string& path, uint32_t part,
                            bool has_manifest) {
   Part& hunted = parts_[part];
   auto file = files.Open(path, {.sequential = true});
-  if (!file.ok()) return IsAway(in_bucket_, file.error().code) ? Status(file.error()) : Ok();
+  if (!file.ok()) return SaysNothing(path, file.error()) ? Status(file.error()) : Ok();
   // A manifest's digests show whether frames are the right ones; without it the header must.
   if (!has_manifest) {
     const Status header =

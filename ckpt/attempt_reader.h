@@ -7,7 +7,7 @@
 // Threads    const methods from any thread, each with a Scratch of its own.
 // Errors     Open(): nothing of the attempt can be used, and why. Read(): the part's trouble, or
 //            kCorrupt with the reason. Both: that of a store that is away (ckpt/away.h), which says
-//            nothing about the attempt.
+//            nothing about the attempt; so does kIo of Open(), a shard that a disk refused to open.
 #pragma once
 
 #include <memory>
@@ -62,6 +62,8 @@ class AttemptReader {
 
   AttemptReader(std::string attempt, uint32_t parts, bool in_bucket)
       : attempt_(std::move(attempt)), in_bucket_(in_bucket), parts_(parts) {}
+  // About the bytes of a file that was not opened for that reason.
+  bool SaysNothing(const std::string& path, const Error& error) const;
   Result<std::vector<Result<std::unique_ptr<ShardReader>>>> OpenAll(
       Files& files, const std::string& step_dir) const;
   Status Describe(const std::vector<Result<std::unique_ptr<ShardReader>>>& shards,

@@ -186,6 +186,10 @@ void Judge(Files& files, const Contents& contents, const Result<Manifest>& manif
   entry->unreadable = MayBeSound(shards.error().code);
 }
 
+std::string OfAnotherStep(uint64_t step) {
+  return "its manifest is of step " + std::to_string(step);
+}
+
 StepEntry EntryOf(Files& files, const std::string& step_dir, const Contents& contents) {
   StepEntry entry;
   entry.dir = step_dir;
@@ -202,7 +206,7 @@ StepEntry EntryOf(Files& files, const std::string& step_dir, const Contents& con
   Judge(files, contents, ReadManifest(files, step_dir), &entry);
   if (step.has_value() && entry.step != *step) {
     entry.state = StepState::kDamaged;
-    entry.reason = "its manifest is of step " + std::to_string(entry.step);
+    entry.reason = OfAnotherStep(entry.step);
     entry.step = *step;
   }
   return entry;
@@ -371,6 +375,17 @@ Result<std::string> ResolveCheckpoint(Files& files, const std::string& text) {
   return Error{Code::kNotFound, "no step " + which + " in " + root};
 }
 
+Status CheckDirName(const std::string& step_dir, uint64_t step) {
+  if (StepOfDirName(BaseName(step_dir)).value_or(step) == step) return Ok();
+  return Error{Code::kCorrupt, OfAnotherStep(step)};
+}
+
+Status CheckIsNamed(const Checkpoint& checkpoint, const std::string& text) {
+  if (checkpoint.dir() == text) return Ok();
+  const Status named = CheckDirName(checkpoint.dir(), checkpoint.manifest().description.step);
+  return named.ok() ? named : Status(named.error().Doing("checkpoint " + checkpoint.dir()));
+}
+
 std::optional<std::string> RootOfStep(Files& files, const std::string& text) {
   const auto info = files.Stat(text);
   if (!info.ok()) {
@@ -395,6 +410,7 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
     KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, text));
     const bool was_removed = IsRemoved(files, dir);
     auto checkpoint = Checkpoint::Open(files, dir);
+    if (checkpoint.ok()) KEEL_TRY(CheckIsNamed(**checkpoint, text));
     if (checkpoint.ok() || !IsRemoved(files, dir)) return checkpoint;
     KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(files, text));
     if (next == dir || tries == kTries) {

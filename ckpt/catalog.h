@@ -66,6 +66,13 @@ Result<StepEntry> NewestComplete(Files& files, const std::string& root);
 // "ROOT@latest" (the newest complete one), "ROOT@1200".
 Result<std::string> ResolveCheckpoint(Files& files, const std::string& text);
 
+// kCorrupt where the directory has the name of another step than `step`, that of its manifest; also
+// where it was put aside under such a name.
+Status CheckDirName(const std::string& step_dir, uint64_t step);
+// The same, for one that was opened because `text` names it: its own directory is taken under any
+// name, but "ROOT@1200" means that step.
+Status CheckIsNamed(const Checkpoint& checkpoint, const std::string& text);
+
 // If `text` names one step (its own directory, "ROOT@1200", "ROOT@latest"), the directory in which
 // it lies; empty if it names a directory of steps, or nothing that exists.
 std::optional<std::string> RootOfStep(Files& files, const std::string& text);

@@ -129,6 +129,13 @@ class StepCopy {
     return Error{Code::kExists, step_dir_ + " is committed already; nothing takes its place"};
   }
 
+  // A leftover was removed before: the shard is of one that is alive, or was until a moment ago.
+  Status WhyItExists() const {
+    KEEL_TRY(CheckIsNew());
+    return Error{Code::kExists, "another process is copying it into " + step_dir_ +
+                                    " now: wait for that one, or try again"};
+  }
+
   Status CopyShard(StepPlace& place, uint32_t part) {
     KEEL_TRY(CheckIsNew());
     KEEL_TRY(place.Prepare());
@@ -138,10 +145,10 @@ class StepCopy {
     {
       KEEL_TRY_ASSIGN(const auto source,
                       files_.Open(JoinPath(from_.dir(), shard.file), {.sequential = true}));
-      KEEL_TRY_ASSIGN(const auto to,
-                      place.MakeShard(shard.bytes, /*direct=*/false, progress_));
+      const auto to = place.MakeShard(shard.bytes, /*direct=*/false, progress_);
+      if (!to.ok()) return to.error().code == Code::kExists ? WhyItExists() : Status(to.error());
       ++made_;
-      KEEL_TRY(ShardCopy(*from_.shards()[part], *source, *to, progress_).Copy());
+      KEEL_TRY(ShardCopy(*from_.shards()[part], *source, **to, progress_).Copy());
     }
     KEEL_TRY(place.KeepShard());
     KEEL_TRY_ASSIGN(const auto copy,

@@ -11,6 +11,7 @@ constexpr std::string_view kShardSuffix = ".keel";
 constexpr std::string_view kLockSuffix = ".lck";
 constexpr std::string_view kTempSuffix = "-manifest.tmp";
 constexpr std::string_view kStepPrefix = "step-";
+constexpr std::string_view kBeforeDamagedId = ".damaged-";
 constexpr std::string_view kMarkPrefix = "job-";
 constexpr std::string_view kMarkSuffix = ".mark";
 constexpr std::string_view kLaterLockSuffix = ".lock";
@@ -74,7 +75,7 @@ Status CheckAttempt(std::string_view attempt) {
 std::string StepDirName(uint64_t step) { return std::string(kStepPrefix) + Padded(step, 9); }
 
 std::string DamagedStepDirName(uint64_t step, std::string_view id) {
-  return StepDirName(step) + ".damaged-" + std::string(id);
+  return StepDirName(step) + std::string(kBeforeDamagedId) + std::string(id);
 }
 
 std::optional<uint64_t> ParseStepDirName(std::string_view name) {
@@ -82,6 +83,10 @@ std::optional<uint64_t> ParseStepDirName(std::string_view name) {
   const auto step = Digits(name.substr(kStepPrefix.size()));
   if (!step.has_value() || StepDirName(*step) != name) return std::nullopt;
   return step;
+}
+
+std::optional<uint64_t> StepOfDirName(std::string_view name) {
+  return ParseStepDirName(name.substr(0, name.find(kBeforeDamagedId)));
 }
 
 std::string ShardFileName(const ShardName& shard) {

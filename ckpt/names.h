@@ -45,6 +45,8 @@ std::string StepDirName(uint64_t step);
 // A name that ParseStepDirName() does not accept.
 std::string DamagedStepDirName(uint64_t step, std::string_view id);
 std::optional<uint64_t> ParseStepDirName(std::string_view name);
+// The step in either of both names.
+std::optional<uint64_t> StepOfDirName(std::string_view name);
 
 struct ShardName {
   std::string attempt;

@@ -12,6 +12,7 @@
 #include "base/object_files.h"
 #include "base/text.h"
 #include "ckpt/away.h"
+#include "ckpt/catalog.h"
 #include "ckpt/names.h"
 #include "ckpt/verify.h"
 #include "ckpt/worker_threads.h"
@@ -23,23 +24,26 @@ using AttemptKey = std::pair<std::string, uint32_t>;  // name, number of parts
 
 struct Found {
   std::optional<Manifest> manifest;
-  std::string manifest_trouble;  // why there is none
+  std::string manifest_trouble;  // why there is none, or it is in the wrong place
   std::set<AttemptKey> attempts;
   std::set<std::string> live;
 };
 
-// An error only if the store is away, or if the digest fits, but the manifest cannot be read: it is
-// of a newer version.
+// An error only if the store is away or the disk refuses to open it, or if the digest fits, but the
+// manifest cannot be read: it is of a newer version.
 Status LookAtManifest(Files& files, const std::string& step_dir, Found* found) {
   auto manifest = ReadManifest(files, step_dir);
   if (!manifest.ok()) {
     const Error& error = manifest.error();
-    const bool is_away = IsAway(IsInBucket(files, step_dir), error.code);
-    if (is_away || error.code == Code::kInvalid) return error;
+    const bool says_nothing = IsAway(IsInBucket(files, step_dir), error.code) ||
+                              IsRefused(JoinPath(step_dir, kManifestName), error);
+    if (says_nothing || error.code == Code::kInvalid) return error;
     found->manifest_trouble =
         error.code == Code::kNotFound ? "there is no manifest" : error.message;
     return Ok();
   }
+  const Status named = CheckDirName(step_dir, manifest->description.step);
+  if (!named.ok()) found->manifest_trouble = named.error().message;
   found->attempts.emplace(manifest->attempt, static_cast<uint32_t>(manifest->shards.size()));
   found->manifest = std::move(*manifest);
   return Ok();
@@ -309,7 +313,8 @@ Status Salvage::Look(Files& files, const std::string& only_attempt, const ScanOp
                                         is_committed ? &*found.manifest : nullptr);
       if (reader.ok()) {
         readers_.back() = std::move(*reader);
-      } else if (IsAway(IsInBucket(files, step_dir_), reader.error().code)) {
+      } else if (IsAway(IsInBucket(files, step_dir_), reader.error().code) ||
+                 reader.error().code == Code::kIo) {
         return reader.error();
       } else {
         fate.trouble = reader.error().message;
@@ -345,8 +350,8 @@ Status Salvage::Look(Files& files, const std::string& only_attempt, const ScanOp
 bool Salvage::needs_no_repair() const {
   if (!decision_.chosen) return false;
   const AttemptFate& fate = fates_[*decision_.chosen];
-  return fate.is_committed && fate.is_whole() && fate.shard_troubles.empty() &&
-         fate.mended_frames == 0;
+  return manifest_trouble_.empty() && fate.is_committed && fate.is_whole() &&
+         fate.shard_troubles.empty() && fate.mended_frames == 0;
 }
 
 Result<SavePlan> Salvage::PlanFor(const std::string& root, const std::string& new_attempt,

@@ -6,7 +6,8 @@
 //            shards are. The new checkpoint says in `user` that it is a repair, and what is lost
 //            (keys in ckpt/description.h).
 // Does not   write where it reads; look at attempts that a live process is still writing; judge by
-//            a store that is away (ckpt/away.h), which is an error.
+//            a store that is away, or a disk that refuses to open a file (ckpt/away.h): these are
+//            errors.
 // Threads    starts threads of its own. DecideAttempt() and JudgeTensors() are pure.
 // Errors     kNotFound: no attempt there; kInvalid: of a newer version; those of Files.
 #pragma once
@@ -72,9 +73,11 @@ class Salvage {
   // One for each attempt, sorted by its name.
   const std::vector<AttemptFate>& fates() const { return fates_; }
   const AttemptDecision& decision() const { return decision_; }
-  // Why the manifest cannot be used; empty: it can.
+  // Why the manifest cannot be used, or that its directory has the name of another step, which
+  // Write() does not give to the new one; empty: neither.
   const std::string& manifest_trouble() const { return manifest_trouble_; }
-  // Whether the chosen attempt is committed, and nothing is wrong with any of its bytes.
+  // Whether the chosen attempt is committed, under its step's name, and nothing is wrong with any
+  // of its bytes.
   bool needs_no_repair() const;
 
   // Writes the whole tensors of the chosen attempt into a new attempt of the same step in `root`,

@@ -205,5 +205,43 @@ TEST(BadSector, OfADiskIsDamageAndTheRestIsRead) {
   EXPECT_EQ(damages[0].error.code, Code::kIo);
 }
 
+// --- What a disk refuses to open ---
+
+TEST(RefusedToOpen, SaysNothingOfTheBytesThatAreThere) {
+  const TestState state = TestState::Make(3, 100'000);
+  MemoryFiles disk;
+  MemorySource source(state.Spans());
+  ASSERT_OK(SaveCheckpoint(disk, PlanOf(state, "/c", 100, 1, 4096), source, {}, 0));
+  const std::string step = "/c/step-000000100", shard = ReadManifest(disk, step)->shards[0].file;
+  const auto survey = [&](const std::string& file, int error_number, int at_call) {
+    FaultyFiles faulty(disk);
+    faulty.Plan({.at_call = at_call,
+                 .op = FileOp::kOpen,
+                 .path_part = file,
+                 .error_number = error_number,
+                 .lasting = true});
+    return Salvage::Survey(faulty, step, "", {.threads = 1});
+  };
+  const auto expect_refused = [&](const std::string& file, int at_call) {
+    for (const int why : {EACCES, EMFILE, ENFILE}) {
+      const auto refused = survey(file, why, at_call);
+      ASSERT_FALSE(refused.ok()) << "it calls lost what it was not given: " << file;
+      EXPECT_EQ(refused.error().code, Code::kIo);
+      EXPECT_NE(refused.error().message.find(file), std::string::npos);
+    }
+  };
+  for (const std::string& file : {shard, std::string(kManifestName)}) {
+    expect_refused(file, 1);
+    const auto lost = survey(file, EIO, 1);
+    ASSERT_OK(lost);
+    EXPECT_FALSE((*lost)->needs_no_repair());
+  }
+  // Its footer is damaged, and it is opened once more to hunt for frames.
+  std::string bytes = *ReadWhole(disk, step + "/" + shard, 1 << 24);
+  bytes.back() ^= 1;
+  ASSERT_OK(WriteDurably(disk, step + "/" + shard, bytes));
+  expect_refused(shard, 2);
+}
+
 }  // namespace
 }  // namespace keel

@@ -15,6 +15,7 @@
 #include "ckpt/copy.h"
 #include "ckpt/put_aside.h"
 #include "ckpt/retention.h"
+#include "ckpt/step_place.h"
 #include "ckpt/verify.h"
 #include "tests/ckpt/into_bucket.h"
 #include "tests/ckpt/state.h"
@@ -520,6 +521,29 @@ TEST_P(Copies, DamageIsNotCopied) {
 INSTANTIATE_TEST_SUITE_P(In, Copies, testing::Bool(), [](const auto& info) {
   return std::string(info.param ? "Bucket" : "Directory");
 });
+
+// On a disk, where it can be seen.
+TEST(CopiesAtOnce, TheSecondSaysThatAnotherOneIsAtIt) {
+  MemoryFiles disk;
+  const TestState state = TestState::Make(3, 10'000);
+  MemorySource source(state.Spans());
+  ASSERT_OK(SaveCheckpoint(disk, PlanOf(state, "/from", 100, 1, 4096), source, {}, 0));
+  ASSERT_OK_AND_ASSIGN(const auto from, OpenCheckpoint(disk, "/from"));
+  {
+    const ShardName shard{from->manifest().attempt, 0, 1};
+    ASSERT_OK_AND_ASSIGN(const auto first,
+                         StepPlace::At(disk, {"/to", "/to/step-000000100", shard}));
+    ASSERT_OK(first->Prepare());
+    ASSERT_OK(first->MakeShard(1, /*direct=*/false, nullptr));
+    const auto second = CopyCheckpoint(disk, *from, "/to", nullptr);
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.error().code, Code::kExists);
+    EXPECT_NE(second.error().message.find("another process is copying it"), std::string::npos)
+        << second.error().message;
+    EXPECT_TRUE(*Exists(disk, "/to/step-000000100/" + ShardFileName(shard))) << "it is not its own";
+  }
+  EXPECT_OK(CopyCheckpoint(disk, *from, "/to", nullptr));   // the first one has died
+}
 
 }  // namespace
 }  // namespace keel

@@ -82,5 +82,14 @@ TEST(Glob, MatchesWholeNames) {
   EXPECT_FALSE(GlobMatches("*ab", "abc"));
 }
 
+TEST(Names, TheStepOfADirectoryThatWasPutAsideReadsBack) {
+  EXPECT_EQ(StepOfDirName(StepDirName(40)), 40u);
+  EXPECT_EQ(StepOfDirName(DamagedStepDirName(40, "0123456789abcdef")), 40u);
+  for (const char* other : {"", "run", "step-40", "step-000000040.bak", "x.damaged-0123456789abcde",
+                            "step-40.damaged-0123456789abcdef"}) {
+    EXPECT_EQ(StepOfDirName(other), std::nullopt) << other;
+  }
+}
+
 }  // namespace
 }  // namespace keel

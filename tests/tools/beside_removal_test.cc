@@ -1,5 +1,5 @@
 // keel ls, verify, gc, cp and pin while retention removes checkpoints: at whichever call it comes,
-// what has vanished as a whole is no damage and no failure.
+// what has vanished as a whole is no damage and no failure. And cp beside another cp.
 #include <gtest/gtest.h>
 
 #include "base/faulty_files.h"
@@ -121,6 +121,30 @@ TEST_F(BesideRemoval, PinPinsWhatIsThereOrSaysThatItIsNot) {
     strikes = files.strikes();
   }
   EXPECT_GT(gone, 0);
+}
+
+// Whichever is first, the checkpoint is there at the end, and neither has failed because of that.
+TEST_F(BesideRemoval, ACopyThatAnotherCpFinishesMeanwhileIsThereAlready) {
+  int already = 0;
+  OptionInputs inputs;
+  inputs.arguments = {"/c", "/d"};
+  const auto options = ParseOptions(CpTable(), inputs);
+  ASSERT_OK(options);
+  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+    MemoryFiles memory;
+    Save(memory, 10);
+    FaultyFiles files(memory);
+    files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
+                  (void)RunCp({memory, RealClock(), Paint(false), false, nullptr}, *options);
+                }});
+    const World world{files, RealClock(), Paint(false), false, nullptr};
+    const auto outcome = RunCp(world, *options);
+    ASSERT_TRUE(outcome.ok()) << "call " << call << ": " << outcome.error().message;
+    EXPECT_EQ(LookAtStep(memory, "/d/step-000000010")->state, StepState::kComplete);
+    if (outcome->text.find("is in /d already") != std::string::npos) ++already;
+    strikes = files.strikes();
+  }
+  EXPECT_GT(already, 0);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "base/faulty_files.h"
@@ -53,20 +54,22 @@ class Interrupted : public testing::TestWithParam<Case> {
     return paths;
   }
 
-  // Runs the command in a process of its own, which sends itself `signal` at its n-th call to the
-  // disk; gives what waitpid() says.
-  int RunAlone(const Case& the, int signal, int call) {
+  // Runs the command in a process of its own, which sends itself `signal` so many times at its n-th
+  // call to the disk; gives what waitpid() says.
+  int RunAlone(const Case& the, int signal, int call, int times = 1) {
     const pid_t child = ::fork();
-    if (child == 0) ::_exit(RunHere(the, signal, call));
+    if (child == 0) ::_exit(RunHere(the, signal, call, times));
     int status = -1;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return status;
   }
 
-  int RunHere(const Case& the, int signal, int call) {
+  int RunHere(const Case& the, int signal, int call, int times) {
     FaultyFiles faulty(files_);
     if (call > 0) {
-      faulty.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] { ::raise(signal); }});
+      faulty.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
+                     for (int i = 0; i < times; ++i) ::raise(signal);
+                   }});
     }
     StoppableFiles files(faulty);
     OptionInputs inputs;
@@ -141,6 +144,25 @@ TEST_P(Interrupted, AfterAKillTheNextRunRemovesWhatIsLeft) {
     ASSERT_EQ(left.size(), whole.size()) << "call " << call << " left " << left.back();
   }
   EXPECT_GE(kills, 5);
+}
+
+// GNU timeout, and a terminal that closes. An impatient user's second one does end it.
+TEST_P(Interrupted, TheSameSignalOnceMoreAtOnceIsNoSecondOneUnlessOfAUser) {
+  const auto is_unfinished = [](const std::string& path) {
+    return path.ends_with(".tmp") || path.ends_with(".lck0");
+  };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    int halves = 0;
+    for (int call = 1;; ++call) {
+      RemoveAllBut(before_);
+      const int status = RunAlone(GetParam(), signal, call, 2);
+      if (WIFEXITED(status)) break;
+      ASSERT_EQ(WTERMSIG(status), signal) << "call " << call;
+      const std::vector<std::string> left = Everything(folder_.path());
+      if (std::any_of(left.begin(), left.end(), is_unfinished)) ++halves;
+    }
+    EXPECT_EQ(halves > 0, signal == SIGINT) << "signal " << signal << ": " << halves << " times";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

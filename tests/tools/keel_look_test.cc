@@ -258,5 +258,83 @@ TEST_F(KeelLook, TheMeanOfTheLargestDifferencesIsOneOfThem) {
   EXPECT_EQ(changed["mean"], 1.7e308);
 }
 
+TEST_F(KeelLook, CopyingAllNamesWhatItLeavesOut) {
+  ASSERT_OK(files_.Remove(ShardOf(SaveStep(state_, 100))));
+  ASSERT_OK(files_.Rename(SaveStep(state_, 200), root() + "/step-000000250"));
+  const std::string whole = SaveStep(state_, 300);
+  ASSERT_OK(files_.Remove(SaveStep(state_, 400) + "/manifest.json"));
+  const std::string to = dir_.path() + "/other";
+  const Json told = KeelJson("cp --all " + root() + " " + to, 3)["checkpoints"];
+  ASSERT_EQ(told.size(), 3u) << "a save that goes on, or died, is none: " << told;
+  EXPECT_EQ(told[0]["step"], 100);
+  EXPECT_EQ(told[0]["copied"], false);
+  EXPECT_EQ(told[1]["error"], "its manifest is of step 200");
+  EXPECT_EQ(told[2]["from"], whole);
+  EXPECT_EQ(told[2]["copied"], true);
+  const Ran again = RunKeel("cp --all " + root() + " " + to);
+  EXPECT_EQ(again.exit_code, 3);
+  EXPECT_TRUE(Has(again, "step-000000250 is not copied: its manifest is of step 200"))
+      << again.out;
+}
+
+TEST_F(KeelLook, AStepUnderTheNumberOfAnotherIsDamagedToAll) {
+  const std::string other = root() + "/step-000000040";
+  ASSERT_OK(files_.Rename(SaveStep(state_, 30), other));
+  SaveStep(state_, 50);
+  const std::string words = "its manifest is of step 30";
+  for (const std::string& text : {root(), root() + "@40", other, other + "/"}) {
+    const Ran ran = RunKeel("verify " + text);
+    EXPECT_EQ(ran.exit_code, 1) << text;
+    EXPECT_TRUE(Has(ran, "damaged " + other) && Has(ran, words)) << ran.out;
+  }
+  const std::string to = " " + dir_.path() + "/other";
+  for (const std::string& command : {"inspect " + root() + "@40", "cp " + root() + "@40" + to}) {
+    const Ran ran = RunKeel(command);
+    EXPECT_EQ(ran.exit_code, 3) << command;
+    EXPECT_TRUE(Has(ran, words)) << ran.out;
+  }
+  EXPECT_EQ(RunKeel("inspect " + other).exit_code, 0) << "its own directory asks for no step";
+}
+
+TEST_F(KeelLook, VerifyTellsOfAllOthersWhereOneCannotBeRead) {
+  FlipByte(ShardOf(SaveStep(state_, 100)), 200);
+  const std::string unread = SaveStep(state_, 200);
+  const std::string shard = ShardOf(unread);
+  ASSERT_OK(files_.Remove(shard));
+  ASSERT_OK(files_.MakeDir(shard));   // not even root can read it
+  SaveStep(state_, 300);
+  const Json json = KeelJson("verify " + root(), 3);
+  EXPECT_EQ(json["whole"], false);
+  ASSERT_EQ(json["checkpoints"].size(), 2u) << json;
+  EXPECT_EQ(json["checkpoints"][0]["whole"], false);
+  EXPECT_EQ(json["checkpoints"][1]["whole"], true);
+  ASSERT_EQ(json["unread"].size(), 1u);
+  EXPECT_EQ(json["unread"][0]["dir"], unread);
+  EXPECT_NE(json["unread"][0]["reason"].get<std::string>().find("Is a directory"),
+            std::string::npos);
+  const Ran ran = RunKeel("verify " + root());
+  EXPECT_TRUE(Has(ran, "unread " + unread) && Has(ran, "frame 0 at byte 64")) << ran.out;
+  const Ran one = RunKeel("verify --json " + unread);
+  EXPECT_EQ(one.exit_code, 3);
+  EXPECT_TRUE(Has(one, "\"error\"")) << "nothing else was asked for: " << one.out;
+}
+
+TEST_F(KeelLook, DiffTakesAUsersKeyForNoMetadata) {
+  const auto save = [&](uint64_t step, bool has_key) {
+    SavePlan plan = PlanOf(state_, root(), step, step, 1024);
+    plan.description.step = 1;
+    plan.root += std::to_string(step);
+    plan.description.metadata["user note"] = std::string("x");
+    plan.description.user.clear();
+    if (has_key) plan.description.user["note"] = "x";
+    MemorySource source(state_.Spans());
+    const auto report = SaveCheckpoint(files_, plan, source, {}, 0);
+    EXPECT_OK(report);
+    return report.ok() ? report->step_dir : "";
+  };
+  const Json json = KeelJson("diff " + save(1, true) + " " + save(2, false), 1);
+  EXPECT_EQ(json["metadata"], Json::array({{{"name", "user note"}, {"a", "x"}, {"b", nullptr}}}));
+}
+
 }  // namespace
 }  // namespace keel

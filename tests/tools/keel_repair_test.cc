@@ -87,5 +87,23 @@ TEST_F(KeelRepair, NeverInPlace) {
   EXPECT_EQ(entries.size(), 1u);
 }
 
+TEST_F(KeelRepair, AStepUnderTheNumberOfAnotherIsWrittenUnderItsOwn) {
+  const std::string saved = SaveStep(state_, 30);
+  std::string from = saved;
+  for (const std::string name : {"step-000000040", "step-000000040.damaged-0123456789abcdef"}) {
+    const std::string moved = root() + "/" + name, to = dir_.path() + "/new-" + name;
+    ASSERT_OK(files_.Rename(from, moved));
+    from = moved;
+    const Json json = KeelJson("repair " + moved + " " + to);
+    EXPECT_EQ(json["manifest"], "its manifest is of step 30");
+    EXPECT_EQ(json["written"], to + "/step-000000030");
+    EXPECT_EQ(RunKeel("verify " + to).exit_code, 0);
+    EXPECT_EQ(RunKeel("diff --no-metadata " + moved + " " + to).exit_code, 0);
+  }
+  ASSERT_OK(files_.Rename(from, saved + ".damaged-0123456789abcdef"));
+  const Json json = KeelJson("repair " + saved + ".damaged-0123456789abcdef " + out());
+  EXPECT_EQ(json["written"], nullptr) << "that is its number";
+}
+
 }  // namespace
 }  // namespace keel

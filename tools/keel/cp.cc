@@ -38,13 +38,19 @@ Result<bool> HasCopy(Files& files, const Checkpoint& from, const std::string& ro
 Status CopyOne(Copying& work, const std::string& dir) {
   Files& files = work.world.files;
   KEEL_TRY_ASSIGN(const auto from, Checkpoint::Open(files, dir));
-  KEEL_TRY_ASSIGN(const bool there, HasCopy(files, *from, work.root));
+  KEEL_TRY(CheckIsNamed(*from, work.text));
+  KEEL_TRY_ASSIGN(bool there, HasCopy(files, *from, work.root));
   std::string copied_to;
   if (!there) {
     ProgressBar bar(work.world);
-    KEEL_TRY_ASSIGN(const CommitReport report,
-                    CopyCheckpoint(files, *from, work.root, bar.progress()));
-    copied_to = report.step_dir;
+    const auto report = CopyCheckpoint(files, *from, work.root, bar.progress());
+    if (report.ok()) {
+      copied_to = report->step_dir;
+    } else if (report.error().code == Code::kExists) {
+      // Another process may have copied the same one meanwhile.
+      KEEL_TRY_ASSIGN(there, HasCopy(files, *from, work.root));
+    }
+    if (!report.ok() && !there) return report.error();
   }
   work.outcome.json["checkpoints"].push_back({{"step", from->manifest().description.step},
                                               {"from", dir},
@@ -70,6 +76,14 @@ Status CopyNamed(Copying& work) {
   }
 }
 
+// One that is damaged must not keep all others from being copied.
+void TellNotCopied(const StepEntry& step, const std::string& why, Outcome* outcome) {
+  outcome->exit_code = kExitFailed;
+  outcome->json["checkpoints"].push_back(
+      {{"step", step.step}, {"from", step.dir}, {"copied", false}, {"error", why}});
+  outcome->text += step.dir + " is not copied: " + why + "\n";
+}
+
 // What is there beyond step `last`, which becomes the newest of them; returns how many of them a
 // running job has removed meanwhile.
 Result<int> CopyBeyond(Copying& work, std::optional<uint64_t>* last) {
@@ -77,20 +91,18 @@ Result<int> CopyBeyond(Copying& work, std::optional<uint64_t>* last) {
   KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, work.text));
   int removed = 0;
   for (const StepEntry& step : steps) {
-    if (step.state != StepState::kComplete || (*last && step.step <= **last)) continue;
+    if (step.state == StepState::kPartial || (*last && step.step <= **last)) continue;
     *last = step.step;
+    if (step.state != StepState::kComplete) {
+      TellNotCopied(step, step.reason, &work.outcome);
+      continue;
+    }
     const Status copied = CopyOne(work, step.dir);
     if (copied.ok()) continue;
     const Code code = copied.error().code;
     const bool is_removed = code != Code::kNoSpace && IsRemoved(files, step.dir);
-    // One that has rotted must not keep all newer ones from being copied.
     if (!is_removed && (code == Code::kCorrupt || code == Code::kExists)) {
-      work.outcome.exit_code = kExitFailed;
-      work.outcome.json["checkpoints"].push_back({{"step", step.step},
-                                                  {"from", step.dir},
-                                                  {"copied", false},
-                                                  {"error", copied.error().message}});
-      work.outcome.text += step.dir + " is not copied: " + copied.error().message + "\n";
+      TellNotCopied(step, copied.error().message, &work.outcome);
       continue;
     }
     if (!is_removed) return copied.error();

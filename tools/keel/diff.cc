@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "base/text.h"
@@ -140,20 +141,9 @@ void ReportLonely(const char* what, const Layout& layout, const Layout& other, O
   }
 }
 
-// All that is no tensor, under names that cannot clash.
-Json Remarks(const Description& description) {
-  Json json = {{"step", description.step}};
-  const Json metadata = MetadataJson(description.metadata);
-  for (const auto& [name, value] : metadata.items()) {
-    json[name == "step" ? "metadata step" : name] = value;
-  }
-  for (const auto& [name, value] : description.user) json["user " + name] = value;
-  return json;
-}
-
-void CompareMetadata(const Sides& sides, Outcome* to) {
-  const Json a = Remarks(sides.a.manifest().description);
-  const Json b = Remarks(sides.b.manifest().description);
+// One group of what is no tensor, under names that say which group it is.
+void CompareGroup(const Json& a, const Json& b,
+                  const std::function<std::string(const std::string&)>& shown, Outcome* to) {
   std::set<std::string> names;
   for (const auto& [name, value] : a.items()) names.insert(name);
   for (const auto& [name, value] : b.items()) names.insert(name);
@@ -161,10 +151,20 @@ void CompareMetadata(const Sides& sides, Outcome* to) {
     const Json left = a.contains(name) ? a[name] : Json();
     const Json right = b.contains(name) ? b[name] : Json();
     if (DumpJson(left) == DumpJson(right)) continue;   // 1 and 1.0 are two values
-    to->json["metadata"].push_back({{"name", name}, {"a", left}, {"b", right}});
-    to->text += "metadata " + QuoteForLog(name) + ": " + DumpJson(left) + ", then " +
+    to->json["metadata"].push_back({{"name", shown(name)}, {"a", left}, {"b", right}});
+    to->text += "metadata " + QuoteForLog(shown(name)) + ": " + DumpJson(left) + ", then " +
                 DumpJson(right) + "\n";
   }
+}
+
+// Each group by itself: a user's key may be called as metadata are.
+void CompareMetadata(const Sides& sides, Outcome* to) {
+  const Description& a = sides.a.manifest().description;
+  const Description& b = sides.b.manifest().description;
+  CompareGroup({{"step", a.step}}, {{"step", b.step}}, [](const auto& name) { return name; }, to);
+  CompareGroup(MetadataJson(a.metadata), MetadataJson(b.metadata),
+               [](const auto& name) { return name == "step" ? "metadata step" : name; }, to);
+  CompareGroup(UserJson(a), UserJson(b), [](const auto& name) { return "user " + name; }, to);
 }
 
 Status CompareTensors(const World& world, const Sides& sides, const Tolerance& tolerance,

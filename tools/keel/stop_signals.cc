@@ -9,6 +9,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/clock.h"
 #include "elastic/process/quiet_thread.h"
 #include "tools/keel/stoppable_objects.h"
 
@@ -17,14 +18,28 @@ namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-std::atomic<int> noted{0};
-std::atomic<int> bell{-1};   // what a handler writes to: the other end of Bell()
-static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it");
+// `timeout` sends its signal to the program and to its group, and a terminal that closes reaches it
+// from the kernel and from the shell: what comes so soon after the first is no second request.
+constexpr Duration kSameRequest = std::chrono::seconds(1);
 
+std::atomic<int> noted{0};
+std::atomic<int64_t> noted_at_ns{0};   // when the first one came; 0: none did
+std::atomic<int> bell{-1};   // what a handler writes to: the other end of Bell()
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,
+              "a signal handler writes them");
+
+// Another thread may handle another signal at the same time. The clock was made before the first.
 void Note(int signal) {
-  noted = signal;
   const int error = errno;
-  (void)!::write(bell, "", 1);
+  const int64_t now_ns = RealClock().Monotonic().since_start.count();
+  int64_t first_ns = 0;
+  if (noted_at_ns.compare_exchange_strong(first_ns, now_ns)) {
+    noted = signal;
+    (void)!::write(bell, "", 1);
+  } else if (signal == SIGINT || now_ns - first_ns >= kSameRequest.count()) {
+    (void)std::signal(signal, SIG_DFL);
+    (void)std::raise(signal);   // it takes effect once this returns
+  }
   errno = error;
 }
 
@@ -44,8 +59,7 @@ void SetUnlessSet(int signal, void (*handler)(int)) {
   struct sigaction current {};
   if (sigaction(signal, nullptr, &current) != 0 || current.sa_handler != SIG_DFL) return;
   struct sigaction wanted {};
-  wanted.sa_handler = handler;
-  wanted.sa_flags = static_cast<int>(SA_RESETHAND);  // no SA_RESTART: a blocked write() returns
+  wanted.sa_handler = handler;   // without SA_RESTART: a blocked write() returns
   (void)sigaction(signal, &wanted, nullptr);
 }
 
@@ -84,6 +98,7 @@ void NoteSignalsFromNowOn() {
   static std::once_flag once;
   std::call_once(once, [] {
     (void)Bell();
+    (void)RealClock();
     for (const int signal : kStopSignals) SetUnlessSet(signal, Note);
     // A file beyond `ulimit -f` is an error of the write() then, and no death.
     SetUnlessSet(SIGXFSZ, SIG_IGN);

@@ -3,7 +3,8 @@
 // Promises   from the first call that writes on, SIGINT, SIGTERM and SIGHUP are noted, and each
 //            further call of StoppableFiles that works fails with kCancelled, as does one that
 //            waits for a store to take what is uploaded; what removes and looks does not. A second
-//            such signal ends the program at once. A signal that was ignored when the program began
+//            such signal ends the program at once; a SIGTERM or SIGHUP within a second after the
+//            first one is taken for the same one. A signal that was ignored when the program began
 //            (nohup) stays ignored. A file that grows beyond its limit (ulimit -f) is an error of
 //            the call.
 // Does not   change anything for commands that only read: a signal ends them as ever.

@@ -1,8 +1,6 @@
 // `keel verify CKPT|DIR`: every digest of one checkpoint, or of all that a directory holds.
 #include "ckpt/verify.h"
 
-#include <optional>
-
 #include "base/file_helpers.h"
 #include "base/object_files.h"
 #include "base/text.h"
@@ -57,10 +55,17 @@ Result<Verdict> VerifyFiles(const World& world, const std::string& dir, int thre
   ProgressBar bar(world);
   KEEL_TRY_ASSIGN(const auto damages,
                   VerifyFrames(**checkpoint, {.threads = threads, .progress = bar.progress()}));
-  Verdict verdict{.dir = dir, .is_whole = damages.empty(), .bytes = (*checkpoint)->stored_bytes()};
-  verdict.text = (damages.empty() ? world.paint.Good("whole") : world.paint.Bad("damaged")) + " " +
-                 dir + " (" + CountText((*checkpoint)->layout().frame_count(), "frame") + ", " +
-                 BytesText(verdict.bytes) + ")\n";
+  const Status named = CheckDirName(dir, (*checkpoint)->manifest().description.step);
+  Verdict verdict{.dir = dir,
+                  .is_whole = damages.empty() && named.ok(),
+                  .bytes = (*checkpoint)->stored_bytes()};
+  verdict.text = (verdict.is_whole ? world.paint.Good("whole") : world.paint.Bad("damaged")) +
+                 " " + dir + " (" + CountText((*checkpoint)->layout().frame_count(), "frame") +
+                 ", " + BytesText(verdict.bytes) + ")\n";
+  if (!named.ok()) {
+    verdict.damages.push_back({{"message", named.error().message}});
+    verdict.text += "  " + named.error().message + "\n";
+  }
   for (const Damage& damage : damages) {
     verdict.damages.push_back(DamageJson((*checkpoint)->layout(), damage));
     verdict.text += "  " + DamageError((*checkpoint)->layout(), damage).message + "\n";
@@ -88,6 +93,7 @@ struct Work {
   std::vector<std::string> dirs;
   std::vector<Skipped> skipped;  // never committed, of a newer version, or removed meanwhile
   bool names_one = false;        // the text means one checkpoint, not all of a directory
+  std::vector<Skipped> unread;   // nothing is known about them
 };
 
 // A checkpoint where the text names one; else all that a directory holds.
@@ -115,27 +121,23 @@ Result<Work> FindWork(Files& files, const std::string& text) {
   return work;
 }
 
-// All of them; those that vanish become skipped ones.
-// What was found before the rest could not be read, as words behind an error.
-std::string FoundBefore(const std::vector<Verdict>& verdicts) {
-  std::string words;
-  for (const Verdict& verdict : verdicts) {
-    if (!verdict.is_whole) words += "; found before that: " + verdict.dir + " is damaged";
-  }
-  return words;
-}
-
+// All of them; those that vanish become skipped ones, and those that cannot be read unread ones.
 Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* work) {
   std::vector<Verdict> verdicts;
-  std::optional<Error> unread;
+  std::string away;
   for (const std::string& dir : work->dirs) {
+    if (!away.empty()) {
+      work->unread.push_back({dir, "unread", away});
+      continue;
+    }
     const bool was_committed = !work->names_one || !IsRemoved(world.files, dir);
     Result<Verdict> verdict = VerifyOne(world, dir, was_committed, threads);
     if (!verdict.ok()) {
-      unread = unread.value_or(verdict.error());
-      // A file that this disk does not return says nothing of the next one, as a store does.
-      if (verdict.error().code == Code::kIo && !IsInBucket(world.files, dir)) continue;
-      break;
+      if (work->names_one) return verdict.error();
+      work->unread.push_back({dir, "unread", verdict.error().message});
+      // A store would let each of the others wait as long. A disk may well return the next one.
+      if (IsInBucket(world.files, dir)) away = "not asked for, since " + dir + " did not come";
+      continue;
     }
     if (verdict->vanished && work->names_one) {
       return Error{Code::kNotFound, dir + " was removed while it was read"};
@@ -146,7 +148,6 @@ Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* wo
       verdicts.push_back(*std::move(verdict));
     }
   }
-  if (unread) return Error{unread->code, unread->message + FoundBefore(verdicts)};
   return verdicts;
 }
 
@@ -170,7 +171,10 @@ Result<Outcome> RunVerify(const World& world, const Options& options) {
   KEEL_TRY_ASSIGN(auto verdicts,
                   VerifyAll(world, static_cast<int>(options.Integer("threads")), &work));
   Outcome outcome;
-  outcome.json = {{"whole", true}, {"checkpoints", Json::array()}, {"skipped", Json::array()}};
+  outcome.json = {{"whole", true},
+                  {"checkpoints", Json::array()},
+                  {"skipped", Json::array()},
+                  {"unread", Json::array()}};
   for (Verdict& verdict : verdicts) {
     if (!verdict.is_whole) outcome.exit_code = kExitNo;
     outcome.text += verdict.text;
@@ -183,6 +187,11 @@ Result<Outcome> RunVerify(const World& world, const Options& options) {
     outcome.text += world.paint.Warn("skipped") + " " + skipped.dir + " (" + skipped.state + ": " +
                     skipped.reason + ")\n";
     outcome.json["skipped"].push_back({{"dir", skipped.dir}, {"reason", skipped.reason}});
+  }
+  for (const Skipped& unread : work.unread) {
+    outcome.exit_code = kExitFailed;
+    outcome.text += world.paint.Bad("unread") + " " + unread.dir + "\n  " + unread.reason + "\n";
+    outcome.json["unread"].push_back({{"dir", unread.dir}, {"reason", unread.reason}});
   }
   outcome.json["whole"] = outcome.exit_code == 0;
   return outcome;
