@@ -61,8 +61,10 @@ bool HostMachine::MayMove(int index, SeatEvent event) {
   record.state = StateOf(step->to);
   if (!HasProcess(record.state)) {
     seat.worker.reset();
+    record.lacks = true;
   } else if (!seat.worker) {
     seat.worker.emplace();
+    record.lacks = true;   // until it tells
     seat.left_without_state = false;
   }
   return true;
@@ -134,6 +136,7 @@ void HostMachine::On(int index, const ReadyMessage& message, TimePoint now) {
   if (!MayMove(index, SeatEvent::kReady)) return;
   WorkerOf(index).limit.reset();
   record.position.step = message.step;
+  record.lacks = message.step < 0;
   if (mode_ == Mode::kLeaving || mode_ == Mode::kEnding) {
     return Terminate(index, record_.reason, now);
   }
@@ -145,6 +148,7 @@ void HostMachine::On(int index, const ParkedMessage& message, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   if (message.epoch != record.epoch || !MayMove(index, SeatEvent::kParked)) return;
   record.position.step = message.step;
+  record.lacks = message.step < 0;
   Worker& worker = WorkerOf(index);
   // A worker that has said goodbye must still end within the limit that began then.
   if (!worker.said_bye) {
@@ -162,6 +166,7 @@ void HostMachine::On(int index, const AtMessage& message, TimePoint now) {
   const SeatRecord before = record;
   record.position = message.position;
   record.activity = message.activity;
+  record.lacks = message.lacks;
   // A worker that stands still tells the same position again and again.
   std::optional<StopWish>& stop = WorkerOf(index).stop;
   if (stop && HasMoved(before, record)) stop->moved = now;

@@ -78,6 +78,13 @@ bool IsInEpoch(const HostView& host, const JobView& view) {
   return view.epoch->record.FindHost(host.slot, host.record.incarnation) != nullptr;
 }
 
+// Newcomers do not have the state at first, in their first epoch either.
+bool HasState(const HostView& host, const JobView& view) {
+  const auto& seats = host.record.seats;
+  return IsInEpoch(host, view) &&
+         std::any_of(seats.begin(), seats.end(), [](const SeatRecord& one) { return !one.lacks; });
+}
+
 // Whether the next epoch may have it.
 bool TakesPart(const HostView& host, const JobView& view) {
   if (!IsMember(host) || view.IsShunned(host)) return false;
@@ -103,7 +110,7 @@ bool GoesWith(const HostView& out, const HostView& host) {
 // Those that take part and would go with one that is left out.
 struct Going {
   int members = 0;
-  int in_epoch = 0;                         // of these
+  int with_state = 0;                       // of these
   const HostView* coordinator = nullptr;    // null: it stays
 };
 
@@ -114,7 +121,7 @@ Going CountGoing(const HostView& out, const JobView& view) {
     if (IsMember(host) && host.record.incarnation == view.coordinator) going.coordinator = &host;
     if (!TakesPart(host, view)) continue;
     ++going.members;
-    going.in_epoch += IsInEpoch(host, view) ? 1 : 0;
+    going.with_state += HasState(host, view) ? 1 : 0;
   }
   return going;
 }
@@ -158,7 +165,7 @@ std::string WhyNeeded(int staying, bool others_have_it, const JobPolicy& policy)
 
 struct HostCount {
   int members = 0;
-  int in_epoch = 0;   // of these
+  int with_state = 0;   // of these
   int usual = 0;      // incidents of the one in the middle
   int sound = 0;      // members against which nothing speaks
 };
@@ -169,7 +176,7 @@ HostCount CountHosts(const JobView& view, const JobPolicy& policy, TimePoint now
   for (const HostView& host : view.hosts) {
     if (!TakesPart(host, view)) continue;
     incidents.push_back(RecentIncidents(host, policy, now));
-    count.in_epoch += IsInEpoch(host, view) ? 1 : 0;
+    count.with_state += HasState(host, view) ? 1 : 0;
     const bool is_sound = incidents.back() < policy.shun_after && host.record.unfit.empty();
     count.sound += is_sound ? 1 : 0;
   }
@@ -210,8 +217,7 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
                                                       : IncidentsText(incidents, host, policy));
     const Going going = CountGoing(host, view);
     const int staying = count.members - going.members;
-    // Newcomers do not have the state yet.
-    const bool others_have_it = count.in_epoch > going.in_epoch;
+    const bool others_have_it = count.with_state > going.with_state;
     const bool can_leave =
         going.coordinator == nullptr || HasHeir(*going.coordinator, host, view);
     if (!is_program && staying >= policy.hosts_min && others_have_it && can_leave) {

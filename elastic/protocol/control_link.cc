@@ -125,6 +125,7 @@ struct JsonFields<AtMessage> {
     field.Optional("place", !place.empty(), place, CutTo{kPlaceBytesMax});
     field.Optional("waits_for", waits_for != Activity::kUntold, waits_for,
                    Within{Activity::kAnybody, kWorldMax - 1});
+    field.Optional("lacks", m.lacks, m.lacks);
   }
 };
 

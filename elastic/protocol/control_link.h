@@ -65,6 +65,7 @@ struct ParkedMessage {
 struct AtMessage {
   Position position;
   Activity activity = {};
+  bool lacks = false;   // it does not have the whole state yet
   bool operator==(const AtMessage&) const = default;
 };
 struct SavedMessage {

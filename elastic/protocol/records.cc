@@ -245,6 +245,7 @@ struct JsonFields<SeatRecord> {
     field("silent", seat.silent);
     field("saved", seat.saved);
     field("ended", seat.ended, CutTo{kEndedBytesMax});
+    field.Optional("lacks", seat.lacks, seat.lacks);
   }
 };
 
@@ -553,6 +554,7 @@ SeatRecord WithoutStanding(SeatRecord seat) {
   seat.position = {};
   seat.activity = {};
   seat.silent = false;
+  seat.lacks = false;
   return seat;
 }
 

@@ -61,6 +61,7 @@ struct SeatRecord {
   std::string ended;       // how the last worker of this seat ended
   Activity activity = {};  // what it told with its position
   bool silent = false;     // it is inside an epoch and its supervisor hears nothing of it
+  bool lacks = false;      // it does not have the whole state, as far as it told
   bool operator==(const SeatRecord&) const = default;
 };
 

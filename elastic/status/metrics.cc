@@ -114,9 +114,10 @@ void AddBlame(Metrics& metrics, const JobStatus& status) {
       metrics.Add(static_cast<double>(record.blame.checks.*count), labels);
     });
   };
-  checks("host_rechecks_total", "Lanes that a worker of the host and another one both computed.",
+  checks("host_rechecks_total",
+         "Lanes and sums of workers of the host that were compared with those of others.",
          &WorkerChecks::rechecks);
-  checks("host_differences_total", "Lanes of these of which they came to different results.",
+  checks("host_differences_total", "Of these, what came out differently.",
          &WorkerChecks::differences);
   checks("host_slow_steps_total", "Steps in which a worker of the host was much slower than most.",
          &WorkerChecks::slow_steps);

@@ -215,7 +215,7 @@ std::string Blame(const JobStatus& status) {
   }
   if (rows.empty()) return "";
   return "<section><h2>Hosts</h2>\n<table><tr><th>host</th><th>deaths</th>"
-         "<th class=\"n\">lanes compared</th><th class=\"n\">different</th>"
+         "<th class=\"n\">comparisons</th><th class=\"n\">different</th>"
          "<th class=\"n\">slow steps</th><th>health check</th></tr>\n" +
          rows + "</table></section>\n";
 }

@@ -22,7 +22,7 @@ std::string PhaseText(Phase phase) {
   return "";
 }
 
-void Whereabouts::BeginEpoch(int64_t step) {
+void Whereabouts::BeginEpoch(int64_t step, bool lacks) {
   {
     const std::lock_guard lock(mutex_);
     training_ = std::this_thread::get_id();
@@ -30,10 +30,10 @@ void Whereabouts::BeginEpoch(int64_t step) {
     phase_ = Phase::kMeeting;
     waits_.clear();   // left by threads of an earlier group
   }
-  At(step, Phase::kMeeting);
+  At(step, Phase::kMeeting, lacks);
 }
 
-void Whereabouts::At(int64_t step, Phase phase) {
+void Whereabouts::At(int64_t step, Phase phase, bool lacks) {
   Now now;
   {
     const std::lock_guard lock(mutex_);
@@ -47,6 +47,7 @@ void Whereabouts::At(int64_t step, Phase phase) {
     if (position_.step >= 0 && next.phase != position_.phase) known_.insert(phase_);
     position_ = next;
     phase_ = phase;
+    lacks_ = lacks;
     place_.clear();
     now = LookLocked();
   }
@@ -94,7 +95,8 @@ Whereabouts::Now Whereabouts::LookLocked() const {
   const std::string& place = handed_over && !side_place_.empty() ? side_place_ : place_;
   return {position_,
           {PhaseText(phase_) + (place.empty() ? "" : ", " + place),
-           waits ? wait->rank : Activity::kNobody}};
+           waits ? wait->rank : Activity::kNobody},
+          lacks_};
 }
 
 void Whereabouts::SidePlace(std::string place) {

@@ -29,15 +29,16 @@ class Whereabouts {
   struct Now {
     Position position;
     Activity activity;
+    bool lacks = false;   // the whole state is not there yet
   };
   // `on_move`: told by At() and Tick(), on the training thread.
   explicit Whereabouts(std::function<void(const Now& now)> on_move = {})
       : on_move_(std::move(on_move)) {}
 
-  void BeginEpoch(int64_t step);
+  void BeginEpoch(int64_t step, bool lacks = false);
   // A position that falls is a bug of ours. A call with the present step and phase counts as a
   // tick.
-  void At(int64_t step, Phase phase);
+  void At(int64_t step, Phase phase, bool lacks = false);
   // Something long makes progress in the same phase.
   void Tick();
   // What the training thread does; told together with the phase: "lane 3, forward".
@@ -93,6 +94,7 @@ class Whereabouts {
   std::thread::id training_;   // all below: guarded by mutex_
   Position position_;
   Phase phase_ = Phase::kMeeting;
+  bool lacks_ = false;
   std::string place_;
   std::string side_place_;
   std::vector<Wait> waits_;    // in the order they began

@@ -29,7 +29,7 @@ struct EpochParts {
   int lanes() const { return static_cast<int>(state.config().lanes); }
 
   void At(Phase phase) const {
-    group.whereabouts().At(static_cast<int64_t>(state.step()), phase);
+    group.whereabouts().At(static_cast<int64_t>(state.step()), phase, !state.whole());
   }
   void Place(const char* place) const { group.whereabouts().Place(place); }
   // Names the stage that meeting has reached; the supervisor is told at once.

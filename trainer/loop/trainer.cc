@@ -41,7 +41,9 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& 
   return spec;
 }
 
-AtMessage MessageOf(const Whereabouts::Now& now) { return {now.position, now.activity}; }
+AtMessage MessageOf(const Whereabouts::Now& now) {
+  return {now.position, now.activity, now.lacks};
+}
 
 // A failed send is ignored: if the supervisor is gone, the closed link ends this worker.
 std::shared_ptr<Whereabouts> WhereaboutsToldOn(WorkerLink* link, bool may_compile) {
@@ -133,7 +135,7 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   if (keeping_ != nullptr && message.epoch > message.first) {
     keeping_->resume.begun_job = keeping_->checkpointer.config().job;
   }
-  whereabouts_->BeginEpoch(std::max<int64_t>(StepHeld(), 0));
+  whereabouts_->BeginEpoch(std::max<int64_t>(StepHeld(), 0), !state_.whole());
   const auto run = [&]() -> Result<EpochOutcome> {
     const CancelToken broken = link_->BreakToken(message.epoch);
     Result<EpochGroup::Spec> spec = SpecOf(message, state_.config(), broken);

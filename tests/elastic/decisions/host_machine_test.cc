@@ -287,6 +287,19 @@ TEST_F(HostTest, AWorkerHearsOfItsSupervisorWellWithinTheLimit) {
   EXPECT_GT(heard, TimePoint{10s + 60s});
 }
 
+TEST_F(HostTest, AWorkerLacksTheStateUntilItTellsThatItHasIt) {
+  EnterFirstEpoch();
+  EXPECT_TRUE(host_.record().seats[0].lacks) << "it was ready without a state";
+  host_.OnWorkerMessage(0, AtMessage{{4, 0}}, now_);
+  EXPECT_FALSE(host_.record().seats[0].lacks);
+  host_.OnWorkerMessage(0, AtMessage{{4, 1}, {}, true}, now_);
+  EXPECT_TRUE(host_.record().seats[0].lacks);
+  host_.OnWorkerMessage(0, AtMessage{{4, 2}}, now_);
+  EXPECT_FALSE(host_.record().seats[0].lacks);
+  host_.OnWorkerMessage(0, ParkedMessage{1, kNoStep, false}, now_);
+  EXPECT_TRUE(host_.record().seats[0].lacks);
+}
+
 // The link of a worker tells again and again where it is, so silence is that of a stopped process.
 TEST_F(HostTest, AWorkerInsideAnEpochThatSaysNothingIsSilent) {
   EnterFirstEpoch();

@@ -151,6 +151,9 @@ TEST_F(Shun, NobodyIsLeftOutWhoAloneHasTheState) {
   EXPECT_EQ(Decide()->reason, Reason::kUnfitNeeded);
   EXPECT_THAT(Decide()->detail, HasSubstr("nobody else has what the job has made so far"));
   view_.epoch->record.hosts.push_back({1, "i1", 1});
+  view_.hosts[1].record.seats[0].lacks = true;   // it catches up in its first epoch
+  EXPECT_EQ(Decide()->reason, Reason::kUnfitNeeded);
+  view_.hosts[1].record.seats[0].lacks = false;
   EXPECT_EQ(Decide()->reason, Reason::kUnfit);
 }
 

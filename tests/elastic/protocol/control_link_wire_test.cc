@@ -54,7 +54,7 @@ constexpr const char* kFromWorker =
 {"type":"at","step":120,"phase":2}
 {"type":"at","step":120,"phase":2,"tick":7,"place":"computing, lane 3","waits_for":4}
 {"type":"at","step":0,"phase":0,"place":"building the group","waits_for":-2}
-{"type":"at","step":0,"phase":0,"waits_for":-1}
+{"type":"at","step":0,"phase":0,"waits_for":-1,"lacks":true}
 {"type":"saved","step":100}
 {"type":"leaving","step":121}
 {"type":"figures","step":120,"loss":0.25,"steps":118,"samples":7552,"parts_ns":{"forward":)"
@@ -75,7 +75,8 @@ TEST(ControlLinkWire, FromTheWorker) {
            ParkedMessage{}, AtMessage{}, AtMessage{{120, 2}},
            AtMessage{{120, 2, 7}, {"computing, lane 3", 4}},
            AtMessage{{0, 0}, {"building the group", Activity::kAnybody}},
-           AtMessage{{0, 0}, {"", Activity::kNobody}}, SavedMessage{100}, LeavingMessage{121},
+           AtMessage{{0, 0}, {"", Activity::kNobody}, true}, SavedMessage{100},
+           LeavingMessage{121},
            kFigures, FiguresMessage{}, FiguresMessage{1, 1e300, 1, 1, {{"a", 1}, {"a", 2}}, 0},
            ByeMessage{}, ByeMessage{3, "out of \xC3\xA4pfel"}}) {
     lines += Line(message);
@@ -231,12 +232,13 @@ place: taken; @: expected a string, found null
 waits_for: taken; @: expected a whole number, found null
   -9223372036854775808: 'waits_for' is -9223372036854775808, expected -2 to 1048575
   9223372036854775807: 'waits_for' is 9223372036854775807, expected -2 to 1048575
+lacks: taken; @: expected true or false, found null
 one more in '': taken
-order in '': type step phase tick place waits_for
+order in '': type step phase tick place waits_for lacks
 )";
 
 TEST(ControlLinkWire, FaultsOfAt) {
-  EXPECT_EQ(FaultsOf(WorkerMessage(AtMessage{{120, 2, 7}, {"computing", 4}})), kAtFaults);
+  EXPECT_EQ(FaultsOf(WorkerMessage(AtMessage{{120, 2, 7}, {"computing", 4}, true})), kAtFaults);
 }
 
 constexpr const char* kFiguresFaults =

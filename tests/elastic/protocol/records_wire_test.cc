@@ -41,6 +41,7 @@ MemberRecord SomeMember() {
   record.seen = {"e6", {"cafe", "beef"}, "cafe", "e6",
                  LostCoordinator{"a", "cafe", 6, 1500ms, true}};
   record.seats = {seat, {"w2", SeatState::kDead, 6, -1, {}, false, "killed by signal 9"}};
+  record.seats[1].lacks = true;
   return record;
 }
 
@@ -102,7 +103,7 @@ TEST(RecordsWire, AMember) {
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
             R"(aved":true,"ended":""},{"worker":"w2","state":"dead","epoch":6,"rank":-1,"step)"
             R"(":-1,"phase":0,"tick":0,"place":"","waits_for":-3,"silent":false,"saved":false)"
-            R"(,"ended":"killed by signal 9"}]})");
+            R"(,"ended":"killed by signal 9","lacks":true}]})");
   EXPECT_EQ(MemberText({}),
             R"({"version":3,"incarnation":"","host":"","address":"","machine":"",)"
             R"("peer":"","order":0,"ro)"

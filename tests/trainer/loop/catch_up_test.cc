@@ -140,9 +140,12 @@ class CatchUpTest : public testing::Test {
       EpochCallbacks peer;
       peer.watch = [](auto) { return std::shared_ptr<void>(); };
       peer.wishes = [&, rank] { return wishes(rank, state); };
-      results[static_cast<size_t>(rank)] =
-          RunEpoch(state, crew_.SpecOf(rank, static_cast<int>(members.size()), prefix),
-                   CancelToken::Never(), peer);
+      EpochGroup::Spec spec = crew_.SpecOf(rank, static_cast<int>(members.size()), prefix);
+      if (rank == 2 && third_) {
+        third_->BeginEpoch(0, !state.whole());
+        spec.whereabouts = third_;
+      }
+      results[static_cast<size_t>(rank)] = RunEpoch(state, spec, CancelToken::Never(), peer);
     });
     return results;
   }
@@ -180,6 +183,7 @@ class CatchUpTest : public testing::Test {
   }
 
   GroupCrew crew_;
+  std::shared_ptr<Whereabouts> third_;   // of rank 2; null: nobody looks
   std::mutex log_mutex_;
   std::string log_;
   std::vector<std::unique_ptr<TrainState>> states_;
@@ -222,6 +226,21 @@ TEST_F(CatchUpTest, AnEvaluationHasAllMembers) {
   ExpectEnd(Epoch({&At(0), &At(1), &At(2)}, None), EpochEnd::kFinished);
   ExpectBits(Alone(making));
   EXPECT_THAT(Log(), HasSubstr(" caught-up step=" + std::to_string(kComesAt + 2)));
+}
+
+// So that nobody who alone has the state is left out meanwhile.
+TEST_F(CatchUpTest, ANewcomerTellsThatItLacksTheStateForAsLongAsItDoes) {
+  Begin({.evaluates = kComesAt + 2});
+  std::vector<int64_t> lacking;
+  std::vector<int64_t> whole;
+  third_ = std::make_shared<Whereabouts>([&](const Whereabouts::Now& now) {
+    (now.lacks ? lacking : whole).push_back(now.position.step);
+  });
+  ExpectEnd(Epoch({&At(0), &At(1), &At(2)}, None), EpochEnd::kFinished);
+  ASSERT_FALSE(lacking.empty() || whole.empty());
+  EXPECT_EQ(lacking.back(), kComesAt + 1);
+  EXPECT_EQ(whole.front(), kComesAt + 2);
+  EXPECT_FALSE(third_->Look().lacks);
 }
 
 TEST_F(CatchUpTest, AJobThatEndsMeanwhileHasAllMembers) {
