@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include "base/log.h"
@@ -24,8 +25,21 @@ namespace {
 struct Beginning {
   enum class Kind : uint8_t { kNothing, kResumed, kRefused };
   Kind kind = Kind::kNothing;
-  std::string why;   // of kRefused
+  std::string why;   // of kRefused; of kResumed the steps that could not be read
 };
+
+std::string NumbersText(const std::vector<uint64_t>& numbers) {
+  std::string text;
+  for (const uint64_t number : numbers) text += std::to_string(number) + " ";
+  return text;
+}
+
+std::vector<uint64_t> NumbersIn(const std::string& text) {
+  std::vector<uint64_t> numbers;
+  std::istringstream words(text);
+  for (uint64_t number = 0; words >> number;) numbers.push_back(number);
+  return numbers;
+}
 
 class Meeting {
  public:
@@ -191,6 +205,8 @@ class Meeting {
     const Beginning& found = all[resumer];
     if (found.kind == Beginning::Kind::kRefused) refused_ = found.why;
     if (found.kind == Beginning::Kind::kResumed) {
+      // Any of them may come to save such a step.
+      if (parts_.keeping != nullptr) parts_.saver().at_once().NoteUnread(NumbersIn(found.why));
       KEEL_TRY_ASSIGN(*reports, Reports());
     }
     return Ok();
@@ -223,7 +239,12 @@ class Meeting {
     const bool has_begun = !parts_.keeping->resume.begun_job.empty();
     const bool is_refused =
         held.error().code == Code::kExists || held.error().code == Code::kInvalid;
-    if (is_refused && !has_begun) return "--checkpoint-mirror: " + held.error().message;
+    if (is_refused && !has_begun) {
+      const std::string& why = held.error().message;
+      return why.starts_with(kCheckpointMirrorOption)
+                 ? why
+                 : std::string(kCheckpointMirrorOption) + ": " + why;
+    }
     LogWarn("mirror-failed", {{"to", parts_.saver().mirror().to()},
                               {"reason", held.error().message},
                               {"note", "training goes on, and this is tried again"}});
@@ -256,7 +277,7 @@ class Meeting {
       LogInfo("weights-loaded", {{"from", outcome->from}});
     }
     return Beginning{outcome->from.empty() ? Beginning::Kind::kNothing : Beginning::Kind::kResumed,
-                     ""};
+                     NumbersText(outcome->unread)};
   }
 
   Result<std::vector<Beginning>> GatherBeginnings(const Beginning& mine) {

@@ -8,9 +8,13 @@
 #include <utility>
 
 #include "base/file_helpers.h"
+#include "base/log.h"
 #include "base/object_files.h"
 #include "ckpt/catalog.h"
+#include "ckpt/checkpoint.h"
 #include "ckpt/names.h"
+#include "ckpt/put_aside.h"
+#include "ckpt/verify.h"
 #include "trainer/save/ask_aside.h"
 #include "trainer/save/job_locks.h"
 
@@ -31,21 +35,52 @@ bool IsCommittedBy(Files& files, const std::string& dir, const std::string& trai
          files.SyncDir(dir).ok();
 }
 
+// The disk may return it by now, or another worker have saved the step meanwhile.
+bool IsWhole(Files& files, const std::string& dir) {
+  const auto checkpoint = Checkpoint::Open(files, dir);
+  if (!checkpoint.ok()) return false;
+  const auto damages = VerifyFrames(**checkpoint, {.depth = Depth::kStored});
+  return damages.ok() && damages->empty();
+}
+
+// Of a step that has been made again: whether what could not be read is out of its way.
+bool PutUnreadAside(Files& files, const std::string& root, uint64_t step) {
+  Random random(EntropySeed());
+  StepEntry entry;
+  entry.step = step;
+  entry.dir = JoinPath(root, StepDirName(step));
+  const auto there = Exists(files, entry.dir);
+  if ((there.ok() && !*there) || IsWhole(files, entry.dir)) return true;
+  const Result<std::string> aside = PutAside(files, random, root, entry);
+  if (aside.ok()) {
+    LogWarn("checkpoint-put-aside", {{"step", step}, {"dir", *aside},
+                                     {"hint", "it could not be read when the job resumed"}});
+  } else {
+    LogWarn("checkpoint-in-the-way", {{"dir", entry.dir}, {"reason", aside.error().message}});
+  }
+  return aside.ok();
+}
+
 }  // namespace
 
 Result<bool> SaveAtOnce::IsCommitted(const DiskWaiting& waiting) {
   const uint64_t step = tools_.state.step();
-  const auto is_committed = [&files = tools_.files, trail = tools_.state.trail().Hex(),
-                             dir = JoinPath(tools_.config.root, StepDirName(step))] {
-    return IsCommittedBy(files, dir, trail);
+  enum class Found { kNot, kCommitted, kInTheWay };
+  const auto look = [&files = tools_.files, trail = tools_.state.trail().Hex(), step,
+                     unread = unread_.contains(step), root = tools_.config.root] {
+    if (unread && !PutUnreadAside(files, root, step)) return Found::kInTheWay;
+    const bool is_there = IsCommittedBy(files, JoinPath(root, StepDirName(step)), trail);
+    return is_there ? Found::kCommitted : Found::kNot;
   };
   // Nothing is under way that could be late but this.
   tools_.watch.OnBegin(tools_.clock.Monotonic(), Duration(0), std::nullopt);
-  std::future<bool> answer = StartAsking<bool>("keel-committed", is_committed);
+  std::future<Found> answer = StartAsking<Found>("keel-committed", look);
   KEEL_TRY(tools_.AwaitDisk(waiting, step, [&](Duration limit) {
     return answer.wait_for(limit) == std::future_status::ready;
   }));
-  return answer.get();
+  const Found found = answer.get();
+  if (found != Found::kInTheWay) unread_.erase(step);   // from now on it is of this run
+  return found == Found::kCommitted;
 }
 
 Status SaveAtOnce::WriteShare(const DiskWaiting& waiting) {

@@ -7,6 +7,10 @@
 // Errors     those of ckpt/save.h; kExists: another job saves in this directory.
 #pragma once
 
+#include <cstdint>
+#include <set>
+#include <vector>
+
 #include "base/random.h"
 #include "base/result.h"
 #include "trainer/save/share.h"
@@ -18,6 +22,11 @@ class SaveAtOnce {
  public:
   explicit SaveAtOnce(SaveTools& tools) : tools_(tools) {}
 
+  // Steps that could not be read when the job resumed: once it has come to one again, what cannot
+  // be read there even now is put aside, and the step is saved.
+  void NoteUnread(const std::vector<uint64_t>& steps) {
+    unread_ = std::set<uint64_t>(steps.begin(), steps.end());
+  }
   // By this very run, at this very step. Fails only where `waiting` ends the wait.
   Result<bool> IsCommitted(const DiskWaiting& waiting);
 
@@ -41,6 +50,7 @@ class SaveAtOnce {
   SaveTools& tools_;
   Share share_;
   Random random_{EntropySeed()};
+  std::set<uint64_t> unread_;
 };
 
 }  // namespace keel

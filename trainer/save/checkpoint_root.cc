@@ -29,19 +29,24 @@ std::string GoOnThere(const std::string& path) {
   return "--checkpoint-dir " + ParentDir(path) + " resumes the job that it belongs to; ";
 }
 
-Error IsACheckpoint(const std::string& path) {
-  return {Code::kInvalid,
-          "--checkpoint-dir " + path +
-              " is itself a checkpoint, not a directory of checkpoints: " + GoOnThere(path) +
-              "--resume-from or --init-from " + path +
-              ", with another --checkpoint-dir, begins with it"};
+constexpr const char* kOtherName = "give a directory with another name";
+
+Error IsACheckpoint(const std::string& option, const std::string& path) {
+  const std::string meant =
+      option == kCheckpointDirOption
+          ? GoOnThere(path) + "--resume-from or --init-from " + path +
+                ", with another --checkpoint-dir, begins with it"
+          : kOtherName;
+  return {Code::kInvalid, option + " " + path +
+                              " is itself a checkpoint, not a directory of checkpoints: " + meant};
 }
 
-Error IsAStep(const std::string& path) {
-  return {Code::kInvalid, "--checkpoint-dir " + path +
+Error IsAStep(const std::string& option, const std::string& path) {
+  const std::string meant = option == kCheckpointDirOption ? GoOnThere(path) : "";
+  return {Code::kInvalid, option + " " + path +
                               " is the place of a single checkpoint, not a directory of "
                               "checkpoints: " +
-                              GoOnThere(path) + "give a directory with another name"};
+                              meant + kOtherName};
 }
 
 bool IsOfASave(const DirEntry& entry) {
@@ -51,13 +56,13 @@ bool IsOfASave(const DirEntry& entry) {
 }
 
 // "ROOT@1200" names a checkpoint elsewhere; here it would be a new directory of that name.
-Status CheckIsNoReference(Files& files, const std::string& path) {
+Status CheckIsNoReference(Files& files, const std::string& option, const std::string& path) {
   const size_t at = path.rfind('@');
   if (at == std::string::npos || path.find('/', at) != std::string::npos) return Ok();
   const std::string root = path.substr(0, at);
   const auto steps = ListSteps(files, root);
   if (!steps.ok() || steps->empty()) return Ok();
-  return Error{Code::kInvalid, "--checkpoint-dir " + path + " would be a new directory beside " +
+  return Error{Code::kInvalid, option + " " + path + " would be a new directory beside " +
                                    root + ", which holds checkpoints: --checkpoint-dir " + root +
                                    " resumes their job; --resume-from or --init-from " + path +
                                    ", with another --checkpoint-dir, begins with one of them"};
@@ -65,13 +70,13 @@ Status CheckIsNoReference(Files& files, const std::string& path) {
 
 }  // namespace
 
-Status CheckIsRoot(Files& files, const std::string& given) {
+Status CheckIsRoot(Files& files, const std::string& given, const std::string& option) {
   const std::string path = WithoutEnd(given);
   const auto info = files.Stat(path);
   if (!info.ok() && info.error().code != Code::kNotFound) return info.error();
   if (info.ok() && info->kind != FileKind::kDirectory) {
-    return Error{Code::kInvalid, "--checkpoint-dir " + path + " is a file, not a directory: give "
-                                     "a directory, which need not exist yet"};
+    return Error{Code::kInvalid, option + " " + path + " is a file, not a directory: give "
+                                                        "a directory, which need not exist yet"};
   }
   std::vector<DirEntry> entries;
   if (info.ok()) {
@@ -80,11 +85,11 @@ Status CheckIsRoot(Files& files, const std::string& given) {
   const bool committed = std::any_of(entries.begin(), entries.end(), [](const DirEntry& entry) {
     return entry.name == kManifestName;
   });
-  if (committed) return IsACheckpoint(path);
+  if (committed) return IsACheckpoint(option, path);
   if (IsNamedAsAStep(path) || std::any_of(entries.begin(), entries.end(), IsOfASave)) {
-    return IsAStep(path);
+    return IsAStep(option, path);
   }
-  return info.ok() ? Ok() : CheckIsNoReference(files, path);
+  return info.ok() ? Ok() : CheckIsNoReference(files, option, path);
 }
 
 }  // namespace keel

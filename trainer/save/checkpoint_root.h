@@ -1,5 +1,5 @@
-// CheckpointRoot: whether a path that is given as --checkpoint-dir can be a directory of
-// checkpoints at all.
+// CheckpointRoot: whether a path that is given as --checkpoint-dir, or as --checkpoint-mirror, can
+// be a directory of checkpoints at all.
 // Promises   refuses, before anything is written there: a checkpoint itself, whole or not, by its
 //            name or by what it holds; a file; what other options take ("ROOT@1200"). Says what it
 //            is and what was probably meant.
@@ -16,6 +16,10 @@
 
 namespace keel {
 
-Status CheckIsRoot(Files& files, const std::string& path);
+inline constexpr const char* kCheckpointDirOption = "--checkpoint-dir";
+inline constexpr const char* kCheckpointMirrorOption = "--checkpoint-mirror";
+
+// `option`: as which it is given.
+Status CheckIsRoot(Files& files, const std::string& path, const std::string& option);
 
 }  // namespace keel

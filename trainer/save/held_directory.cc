@@ -18,9 +18,9 @@ constexpr Duration kAskLimit = std::chrono::seconds(1);
 }  // namespace
 
 HeldDirectory::HeldDirectory(Files& files, Clock& clock, std::string root, std::string job,
-                             const Fence& fence)
+                             const Fence& fence, std::string option)
     : files_(files), clock_(clock), root_(std::move(root)), job_(std::move(job)), fence_(fence),
-      is_in_bucket_(IsBucketPath(root_)) {}
+      option_(std::move(option)), is_in_bucket_(IsBucketPath(root_)) {}
 
 Status HeldDirectory::Hold(Duration limit, OlderLocks older) {
   const std::lock_guard lock(mutex_);
@@ -47,10 +47,10 @@ Status HeldDirectory::AskBeside(Duration limit) {
     asked_ = std::make_shared<Asked>();
     const JobHolder holder{job_, fence_.lease_name(), fence_.epoch()};
     StartQuietThread("keel-ask", [asked = asked_, holder, former = known_, root = root_,
-                                  files = &files_, clock = &clock_] {
+                                  option = option_, files = &files_, clock = &clock_] {
       Random random(EntropySeed());
       auto held = JobDirectory::Hold(*files, *clock, random, root, holder, OlderLocks::kPassOver,
-                                     Duration(0), former);
+                                     Duration(0), former, option);
       const std::lock_guard lock(asked->mutex);
       if (!asked->is_unwanted) asked->answer = std::move(held);
       asked->answered.notify_all();
@@ -81,7 +81,7 @@ HeldDirectory::~HeldDirectory() { LetGo(); }
 Status HeldDirectory::HoldLocked(Duration limit, OlderLocks older) {
   const JobHolder holder{job_, fence_.lease_name(), fence_.epoch()};
   KEEL_TRY_ASSIGN(held_, JobDirectory::Hold(files_, clock_, random_, root_, holder, older, limit,
-                                            known_));
+                                            known_, option_));
   known_ = held_->id();
   return Ok();
 }

@@ -24,7 +24,9 @@ namespace keel {
 class HeldDirectory {
  public:
   // `root`: empty: there is none, and all is well. `job`: its name. `fence` outlives this.
-  HeldDirectory(Files& files, Clock& clock, std::string root, std::string job, const Fence& fence);
+  // `option`: as which `root` is given.
+  HeldDirectory(Files& files, Clock& clock, std::string root, std::string job, const Fence& fence,
+                std::string option = kCheckpointDirOption);
   ~HeldDirectory();
 
   // The directory can be written, and is no other living job's.
@@ -51,6 +53,7 @@ class HeldDirectory {
   const std::string root_;
   const std::string job_;
   const Fence& fence_;
+  const std::string option_;
   const bool is_in_bucket_;
   Random random_{EntropySeed()};
   mutable std::mutex mutex_;

@@ -7,7 +7,6 @@
 #include "base/file_helpers.h"
 #include "ckpt/names.h"
 #include "trainer/save/bucket_hold.h"
-#include "trainer/save/checkpoint_root.h"
 
 namespace keel {
 namespace {
@@ -62,14 +61,15 @@ Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& cl
                                                          Random& random, const std::string& root,
                                                          const JobHolder& holder,
                                                          OlderLocks older, Duration limit,
-                                                         const std::string& former) {
-  KEEL_TRY(CheckIsRoot(files, root));
+                                                         const std::string& former,
+                                                         const std::string& option) {
+  KEEL_TRY(CheckIsRoot(files, root, option));
   const auto told = [&](const Error& error) {
     if (error.code != Code::kExists) {
       return error.Doing("checkpoint directory " + root + " cannot be written");
     }
     return Error{Code::kExists, "another job saves in " + root + ": " + error.message +
-                                    "; wait for its end or give another --checkpoint-dir"};
+                                    "; wait for its end or give another " + option};
   };
   KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
   if (place.bucket != nullptr) {

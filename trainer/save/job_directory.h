@@ -20,6 +20,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "trainer/save/checkpoint_root.h"
 #include "trainer/save/job_locks.h"
 
 namespace keel {
@@ -30,12 +31,14 @@ class JobDirectory {
   static constexpr Duration kHoldLimit = std::chrono::seconds(5);
 
   // `former`: the id of a holder of this very job that is not in its epoch any more, if one is
-  // known.
+  // known. `option`: as which `root` is given.
   static Result<std::unique_ptr<JobDirectory>> Hold(Files& files, Clock& clock, Random& random,
                                                     const std::string& root,
                                                     const JobHolder& holder, OlderLocks older,
                                                     Duration limit,
-                                                    const std::string& former = "");
+                                                    const std::string& former = "",
+                                                    const std::string& option =
+                                                        kCheckpointDirOption);
   JobDirectory() = default;
   virtual ~JobDirectory() = default;
   JobDirectory(const JobDirectory&) = delete;

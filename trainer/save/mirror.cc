@@ -15,6 +15,7 @@
 #include "ckpt/copy.h"
 #include "ckpt/manifest.h"
 #include "ckpt/names.h"
+#include "ckpt/verify.h"
 #include "elastic/process/quiet_thread.h"
 #include "store/bucket_files.h"
 #include "trainer/save/ask_aside.h"
@@ -33,7 +34,7 @@ constexpr Duration kFirstPause = std::chrono::seconds(2);
 constexpr Duration kPauseMax = std::chrono::minutes(2);
 // While somebody waits.
 constexpr Duration kPauseAwaited = std::chrono::seconds(1);
-// How often a step whose own bytes are damaged is tried.
+// How often a step whose own bytes, here, are damaged is tried.
 constexpr int kCorruptMax = 3;
 // How long the end of the thread is waited for.
 constexpr Duration kEndLimit = std::chrono::seconds(1);
@@ -49,13 +50,14 @@ struct Mirror::Work {
   Work(Files& system, Clock& time, MirrorPlaces where, const std::string& job,
        const std::string& lease)
       : files(system), clock(time), places(std::move(where)), fence(lease, job),
-        held(system, time, places.to, job, fence) {}
+        held(system, time, places.to, job, fence, kCheckpointMirrorOption) {}
 
   Status TakeHold();
   Status LetGoIfFenced();
   void NoteHold();
   Status CopyNext();
   Status Copy(const StepEntry& entry, const std::string& why);
+  void NoteDamaged(const StepEntry& entry, const Error& error);
   // `counts`: the newest of the list there that was not passed over. It is forgotten where what is
   // newest there is of another job, which is an error.
   Status NoteThere(const std::vector<StepEntry>& here, const std::vector<StepEntry>& there,
@@ -82,6 +84,7 @@ struct Mirror::Work {
   bool is_awaited = false;               // somebody has waited for a step
   std::map<uint64_t, int> corrupt = {};  // how often a step was; by the thread alone
   std::string why_not;
+  std::string given_up;                  // why a step will not be copied; empty: none was
 };
 
 // A mirror that is ahead of its directory may be so rightly, if that was lost.
@@ -113,12 +116,18 @@ Status Mirror::Work::CheckSameJob(const std::string& here, const std::string& th
                                        "one away"};
 }
 
+void Mirror::Work::NoteDamaged(const StepEntry& entry, const Error& error) {
+  if (++corrupt[entry.step] < kCorruptMax) return;
+  const std::lock_guard lock(mutex);
+  given_up = entry.dir + " is damaged, and is not copied: " + error.message;
+}
+
 // Ok: it is there, or was there, or is gone here, or another one is waited for.
 Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
   const auto checkpoint = Checkpoint::Open(files, entry.dir);
   if (!checkpoint.ok()) {
     if (IsRemoved(files, entry.dir)) return Ok();
-    if (checkpoint.error().code == Code::kCorrupt) ++corrupt[entry.step];
+    if (checkpoint.error().code == Code::kCorrupt) NoteDamaged(entry, checkpoint.error());
     return checkpoint.error();
   }
   LogDebug("mirror-begins", {{"step", entry.step}, {"to", places.to}, {"why", why}});
@@ -130,7 +139,13 @@ Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
     const Result<bool> committed = Exists(files, manifest);
     const bool is_there =
         copied.error().code == Code::kExists && committed.ok() && *committed;
-    if (copied.error().code == Code::kCorrupt) ++corrupt[entry.step];
+    // It may also be what came back from there.
+    if (copied.error().code == Code::kCorrupt) {
+      const auto damages = VerifyFrames(**checkpoint, {.depth = Depth::kStored});
+      if (damages.ok() && !damages->empty()) {
+        NoteDamaged(entry, DamageStatus(**checkpoint, *damages).error());
+      }
+    }
     const bool is_moot = is_there || copied.error().code == Code::kCancelled ||
                          IsRemoved(files, entry.dir);
     return is_moot ? Ok() : Status(copied.error());
@@ -201,6 +216,13 @@ Status Mirror::Work::CopyNext() {
   KEEL_TRY(TakeHold());
   const MirrorChoice choice = NextToMirror(here, there, places.retention);
   if (!choice.next && NewestStep(here) > NewestStep(there)) {
+    const auto held = std::find_if(there.begin(), there.end(), [&](const StepEntry& entry) {
+      return entry.step == *NewestStep(here) && entry.unreadable;
+    });
+    if (held != there.end()) {
+      return Error{Code::kIo, places.to + " holds step " + std::to_string(held->step) +
+                                  ", which could not be read there: " + held->reason};
+    }
     return Error{Code::kCorrupt, places.to + " holds step " + std::to_string(*NewestStep(here)) +
                                      ", which is damaged there: see `keel ls " + places.to +
                                      "`, and move it away"};
@@ -230,7 +252,7 @@ void Mirror::Run(Work& work) {
     const Status copied = work.CopyNext();
     lock.lock();
     if (work.is_ending) break;
-    work.why_not = copied.ok() ? "" : copied.error().message;
+    work.why_not = copied.ok() ? work.given_up : copied.error().message;
     work.changed.notify_all();
     const auto is_called = [&] { return work.is_ending || work.is_woken; };
     if (copied.ok()) {

@@ -180,6 +180,7 @@ void MoveAway(Files& files, const StepEntry& entry) {
 
 Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry>& entries) {
   std::vector<StepEntry> damaged;
+  std::vector<uint64_t> unread;
   std::string passed;
   std::string silent;   // the bucket's directory that does not answer
   bool asked = false;   // whether it is silent as a whole
@@ -195,7 +196,7 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     }
     if (attempt.resumed) {
       for (const StepEntry& one : damaged) MoveAway(task.files, one);
-      return ResumeOutcome{true, entry->dir};
+      return ResumeOutcome{true, entry->dir, std::move(unread)};
     }
     LogWarn("checkpoint-passed-over", {{"dir", entry->dir}, {"reason", attempt.why_not}});
     // The rest of a save that died says nothing about the checkpoints before it.
@@ -210,6 +211,10 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     if (attempt.silent) silent = ParentDir(entry->dir);
     // A checkpoint that could not be read may be as good as ever, so it stays where it is.
     if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
+    const bool is_own = ParentDir(entry->dir) == ParentDir(JoinPath(task.config.root, "step"));
+    if (attempt.unreadable && is_own && !IsInBucket(task.files, entry->dir)) {
+      unread.push_back(entry->step);
+    }
   }
   if (passed.empty()) return ResumeOutcome{};
   if (!silent.empty()) passed += "\n  " + silent + " does not answer: the others were not tried";

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "base/result.h"
@@ -48,6 +49,8 @@ struct ResumeConfig {
 struct ResumeOutcome {
   bool resumed = false;   // else it begins with step 0
   std::string from;       // the directory or file; empty: what the program built
+  // Newer steps in the directory, on a disk, which it did not return. They stay where they are.
+  std::vector<uint64_t> unread = {};
 };
 
 using ResumeTick = std::function<void()>;

@@ -14,6 +14,7 @@
 #include "base/posix_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/checkpoint.h"
+#include "ckpt/manifest.h"
 #include "ckpt/retention.h"
 #include "elastic/protocol/records.h"
 #include "store/lease/dir_lease.h"
@@ -358,6 +359,44 @@ TEST_F(Keep, ACheckpointThatCannotBeReadIsPassedOverAndLeftInItsPlace) {
   const auto later = StateOf("mlp", 2);
   ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome, ResumeInto(*later));
   EXPECT_EQ(outcome.from, "/ckpts/step-000000001");
+}
+
+// It may never be read again, and is then not taken for what this job has saved.
+TEST_F(Keep, AStepOfOneThatCannotBeReadIsSavedOnceItIsMadeAgain) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  ASSERT_OK(StepOf(*state));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  const std::string newest = "/ckpts/step-000000001";
+  for (const std::string& part : {newest + "/manifest.json", std::string("-shard-")}) {
+    for (const bool is_lost : {false, true}) {
+      FaultyFiles refusing(files_);
+      refusing.Plan({.op = FileOp::kReadAt, .path_part = part});
+      const auto other = StateOf("mlp", 2);
+      ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                           Resume(*other, refusing,
+                                  {.root = "/ckpts", .fingerprint = kFingerprint}, [] {}));
+      ASSERT_THAT(outcome.unread, testing::ElementsAre(1)) << part;
+      ASSERT_OK(StepOf(*other));
+      const std::string before = ReadManifest(files_, newest)->attempt;
+      const auto saver = SaverOf(*other);
+      saver->at_once().NoteUnread(outcome.unread);
+      if (is_lost) {
+        const auto names = files_.List(newest);
+        ASSERT_OK(names);
+        for (const DirEntry& name : *names) {
+          const std::string path = JoinPath(newest, name.name);
+          if (path.find(part) == path.npos || name.name.ends_with(".lock")) continue;
+          ASSERT_OK(WriteDurably(files_, path, "what the disk returns"));
+        }
+      }
+      ASSERT_OK(saver->SaveAlone({}));
+      ASSERT_OK_AND_ASSIGN(const Manifest after, ReadManifest(files_, newest));
+      EXPECT_EQ(after.attempt != before, is_lost) << part;
+      ASSERT_OK(saver->SaveAlone({}));
+      EXPECT_EQ(ReadManifest(files_, newest)->attempt, after.attempt) << "it is there now";
+    }
+  }
 }
 
 // Whenever it fails: while bytes are verified, and while they are on their way into the state.

@@ -293,6 +293,35 @@ TEST_F(MirrorTest, ADamagedStepHereKeepsNoOtherFromThere) {
   mirror->Begin(1);
   ASSERT_TRUE(mirror->AwaitMirrored(30, kLong, /*all=*/true)) << mirror->why_not();
   EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(10, 30));
+  EXPECT_THAT(mirror->why_not(), HasSubstr("/here/step-000000020 is damaged, and is not copied"));
+}
+
+// A store that refuses a put by its sum, or returns other bytes, may work again.
+TEST_F(MirrorTest, WhatComesOutDamagedThereIsTriedForAsLongAsItIsWholeHere) {
+  Save(10);
+  constexpr int kDamages = 5;   // more often than what is damaged here is tried
+  int damaged = 0;              // by the mirror's thread
+  const auto damage = [&] {
+    const auto entries = memory_.List("/there/step-000000010");
+    ASSERT_OK(entries);
+    for (const DirEntry& entry : *entries) {
+      const std::string path = "/there/step-000000010/" + entry.name;
+      auto bytes = ReadWhole(memory_, path, 1 << 24);
+      if (damaged == kDamages || !bytes.ok() || bytes->size() < 4096) continue;
+      bytes->back() ^= 1;
+      ASSERT_OK(WriteDurably(memory_, path, *bytes));
+      ++damaged;
+    }
+  };
+  for (int call = 1; call <= 100; ++call) {
+    files_.Plan({.kind = Fault::Kind::kAct, .at_call = call, .op = FileOp::kOpen,
+                 .path_part = "/there/step-000000010/", .act = damage});
+  }
+  const auto mirror = MirrorOf("j");
+  mirror->Begin(1);
+  while (!mirror->AwaitMirrored(10, std::chrono::milliseconds(5))) mirror->Wake();
+  EXPECT_EQ(damaged, kDamages);
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(10));
 }
 
 TEST_F(MirrorTest, ADamagedStepThereIsNamed) {
@@ -304,6 +333,19 @@ TEST_F(MirrorTest, ADamagedStepThereIsNamed) {
   AwaitFailure(*mirror);
   EXPECT_FALSE(mirror->AwaitMirrored(10, Duration(0)));
   EXPECT_THAT(mirror->why_not(), HasSubstr("/there holds step 10, which is damaged there"));
+}
+
+TEST_F(MirrorTest, AStepThatCannotBeReadThereIsNotCalledDamaged) {
+  Save(10);
+  ASSERT_OK(MakeDirs(files_, "/there/step-000000010"));
+  ASSERT_OK(WriteDurably(files_, "/there/step-000000010/manifest.json", "no manifest"));
+  files_.Plan({.op = FileOp::kReadAt, .path_part = "/there/step-000000010/manifest.json",
+               .error_number = EIO, .lasting = true});
+  const auto mirror = MirrorOf("j");
+  mirror->Begin(1);
+  AwaitFailure(*mirror);
+  EXPECT_THAT(mirror->why_not(),
+              HasSubstr("/there holds step 10, which could not be read there: "));
 }
 
 // A stop waits for the newest, and does not first wait for one that is kept for ever.
