@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
@@ -23,7 +24,7 @@
 namespace keel {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+constexpr std::initializer_list<int> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
 
 // What a handler writes. It is never freed, nor is the eventfd closed: a handler may have begun in
 // another thread as the wishes end.
@@ -39,7 +40,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 
 // What was there before.
 struct Before {
-  struct sigaction actions[std::size(kSignals)];
+  struct sigaction actions[kSignals.size()];
   sigset_t mask;   // of the thread that opened
 };
 Before before;
@@ -82,8 +83,8 @@ void Install() {
   action.sa_handler = OnSignal;
   action.sa_mask = Signals();
   action.sa_flags = SA_RESTART | SA_ONSTACK;
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    (void)sigaction(kSignals[i], &action, &before.actions[i]);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    (void)sigaction(kSignals.begin()[i], &action, &before.actions[i]);
   }
   is_installed = true;
 }
@@ -91,18 +92,18 @@ void Install() {
 // Async-signal-safe.
 void PutBack(size_t which) {
   struct sigaction now {};
-  if (sigaction(kSignals[which], nullptr, &now) != 0 || now.sa_handler != OnSignal) return;
-  (void)sigaction(kSignals[which], &before.actions[which], nullptr);
+  if (sigaction(kSignals.begin()[which], nullptr, &now) != 0 || now.sa_handler != OnSignal) return;
+  (void)sigaction(kSignals.begin()[which], &before.actions[which], nullptr);
 }
 
 void PutAllBack() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) PutBack(i);
+  for (size_t i = 0; i < kSignals.size(); ++i) PutBack(i);
 }
 
-void UnblockWhatWasOpen() {
+void UnblockWhereItWasOpen(std::initializer_list<int> signals) {
   sigset_t open;
   sigemptyset(&open);
-  for (const int signal : kSignals) {
+  for (const int signal : signals) {
     if (sigismember(&before.mask, signal) == 0) sigaddset(&open, signal);
   }
   pthread_sigmask(SIG_UNBLOCK, &open, nullptr);
@@ -112,7 +113,7 @@ void UnblockWhatWasOpen() {
 void ForgetInChild() {
   if (is_installed.exchange(false)) {
     PutAllBack();
-    UnblockWhatWasOpen();
+    UnblockWhereItWasOpen(kSignals);
   }
   is_taken = false;
 }
@@ -124,11 +125,12 @@ void NotePending() {
   for (int signal = 0; (signal = sigtimedwait(&set, nullptr, &at_once)) > 0;) Note(signal);
 }
 
-// Does what an interrupt did before Open(), and ends the program where that was to ignore it. Its
-// thread blocks interrupts.
+// Does what an interrupt did before Open(), and ends the program where that was to ignore it: in
+// the process's first thread, where Python looks for it and whose calls it ends, or, where that one
+// blocks it, in this one.
 void Interrupt() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    if (kSignals[i] == SIGINT) PutBack(i);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    if (kSignals.begin()[i] == SIGINT) PutBack(i);
   }
   struct sigaction now {};
   if (sigaction(SIGINT, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) {
@@ -137,8 +139,8 @@ void Interrupt() {
   sigset_t own;
   sigemptyset(&own);
   sigaddset(&own, SIGINT);
-  (void)raise(SIGINT);
-  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);   // it comes here
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+  (void)kill(getpid(), SIGINT);
   pthread_sigmask(SIG_BLOCK, &own, nullptr);
 }
 
@@ -175,6 +177,7 @@ Result<std::unique_ptr<SignalWishes>> SignalWishes::Open() {
   const sigset_t set = Signals();
   pthread_sigmask(SIG_BLOCK, &set, &before.mask);
   Install();
+  UnblockWhereItWasOpen({SIGINT});   // a second one must end what this thread is about
   return std::unique_ptr<SignalWishes>(new SignalWishes(*std::move(signals)));
 }
 
@@ -190,7 +193,7 @@ SignalWishes::~SignalWishes() {
   ending_ = true;
   Wake();
   thread_.join();
-  UnblockWhatWasOpen();
+  UnblockWhereItWasOpen(kSignals);
   is_installed = false;
   is_taken = false;
 }

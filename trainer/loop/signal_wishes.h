@@ -2,8 +2,10 @@
 // (SIGUSR2) into wishes that its loop checks, instead of an end in the middle of a step.
 // Promises   from Open() on such a signal is a wish, whichever thread it comes to: one that was
 //            there before and blocks nothing, or none but ours. Calls of the thread that opens and
-//            of those that it begins later are not interrupted by them. SIGINT twice within 2 s
-//            does what it did before Open(), so it ends the program as a rule. At the end signals
+//            of those that it begins later are not interrupted by them; but SIGINT may come to
+//            these, whose calls the kernel then begins again, or most of them. SIGINT twice within
+//            2 s does what it did before Open(), so it ends the program as a rule, whatever the
+//            process's first thread waits for. At the end signals
 //            do again what they did before, except for those whose handler somebody has replaced
 //            meanwhile; what was sent before the end is a wish, unless another thread has just
 //            taken it and not yet come to its handler. A child made by fork() has all of it as

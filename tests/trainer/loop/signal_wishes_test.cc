@@ -212,6 +212,21 @@ TEST(SignalWishes, TheSecondInterruptIsForWhoHadItBefore) {
   EXPECT_TRUE(Comes([&] { return others_heard == 1; }));
 }
 
+std::atomic<pid_t> heard_in{0};
+
+// There Python looks for it, and what that thread waits for ends, as time.sleep() does.
+TEST(SignalWishes, TheSecondInterruptComesToTheFirstThreadOfTheProcess) {
+  const Disposition other(SIGINT, [](int) { heard_in = gettid(); });
+  EarlierThread earlier;
+  ASSERT_OK_AND_ASSIGN(const auto wishes, SignalWishes::Open());
+  earlier.Signal(SIGINT);
+  earlier.Signal(SIGUSR2);
+  ASSERT_TRUE(Comes([&] { return wishes->TakeSave(); }));
+  earlier.Signal(SIGINT);
+  ASSERT_TRUE(Comes([&] { return heard_in != 0; }));
+  EXPECT_EQ(heard_in, getpid());
+}
+
 TEST(SignalWishesDeathTest, WhoInterruptsTwiceDoesNotWantToWait) {
   EXPECT_EXIT(
       {
