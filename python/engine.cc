@@ -36,6 +36,7 @@
 #include "trainer/run_logs.h"
 #include "trainer/schedule.h"
 #include "trainer/state/device.h"
+#include "trainer/tell_misused.h"
 #include "trainer/train_options.h"
 
 namespace keel {
@@ -108,11 +109,15 @@ std::tuple<int64_t, std::string> Examine(const std::string& name, const std::str
   TrainOptions declared = Declared(name, about, settings);
   const Result<Options> options =
       ParseOptions(declared.table, InputsOf(arguments), defaults, name);
-  if (!options.ok()) return {kExitUsage, options.error().message};
+  const auto misused = [&name](const Error& error) -> std::tuple<int64_t, std::string> {
+    TellMisused(name + ": " + error.message);
+    return {kExitUsage, error.message};
+  };
+  if (!options.ok()) return misused(options.error());
   if (options->Flag("help")) return {kExitFinished, HelpText(declared.table, TerminalWidth())};
   if (options->Flag("print-config")) return {kExitFinished, options->ConfigText()};
   const Result<TrainRunOptions> read = ReadTrainOptions(*options, declared, {});
-  if (!read.ok()) return {kExitUsage, read.error().message};
+  if (!read.ok()) return misused(read.error());
   return {-1, ""};
 }
 

@@ -20,6 +20,7 @@
 #include "trainer/group/nccl_links.h"
 #include "trainer/nccl_module.h"
 #include "trainer/run_logs.h"
+#include "trainer/tell_misused.h"
 #include "trainer/train_options.h"
 #include "trainer/train_run.h"
 
@@ -103,6 +104,7 @@ int Report(const TrainMainSpec& spec, const Result<int>& code) {
 
 int Misused(const TrainMainSpec& spec, const Error& error) {
   Complain(spec, error.message);
+  TellMisused(spec.name + ": " + error.message);
   return kExitUsage;
 }
 

@@ -65,6 +65,7 @@ struct LaunchConfig {
   // What runs.
   WorkerProgram program;
   bool is_in_place = false;              // its workers will say hello (PROTOCOL.md section 1)
+  bool is_of_package = false;            // as is_in_place, of a script in Python
   LogOptions logs;
   bool virtual_local_rank = false;
   bool numeric_names = true;

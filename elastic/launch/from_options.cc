@@ -596,6 +596,7 @@ class ConfigMaker {
     chosen.is_compiled = facts_.is_compiled;
     chosen.python = facts_.python;
     config_.is_in_place = facts_.is_in_place;
+    config_.is_of_package = facts_.is_of_package;
     // The doctor needs no program to look at the hosts.
     if (!config_.doctor || !options_.positionals().empty()) {
       KEEL_TRY_ASSIGN(config_.program, ChooseProgram(chosen, options_.positionals()));

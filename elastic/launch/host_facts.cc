@@ -158,6 +158,7 @@ HostFacts ReadHostFacts(const Environment& environment, const std::string& progr
   const std::string file = FileOf(program, search_path);
   facts.is_compiled = IsElf(file);
   facts.is_in_place = HasProgramMark(file);
+  facts.is_of_package = IsScriptOfPackage(program);
   facts.numeric_names = FindLibrary();
   facts.cloud = CloudOf(ReadDmi());
   facts.kernel_ports =

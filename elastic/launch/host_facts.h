@@ -26,6 +26,7 @@ struct HostFacts {
   std::optional<Cloud> cloud;      // whose machine this is; empty: unknown
   PortRange kernel_ports;          // from which the kernel picks for all; is_any(): unknown
   std::string numeric_names;       // the library to preload (store/numeric_names.h); empty: missing
+  bool is_of_package = false;      // as IsScriptOfPackage() says
 };
 
 // `program`: the first word after the options, or empty.

@@ -308,7 +308,7 @@ void AddExitCodes(OptionTable& table) {
       {kExitFinished, "the job finished"},
       {kExitFailed, "the program failed more often than allowed, options ask for what cannot be "
                     "done here, or --doctor found what keeps a job from working"},
-      {kExitUsage, "the command line, or the value of an option, was not understood; "
+      {kExitUsage, "the command line was not understood, or a value is of the wrong kind; "
                    "nothing was started"},
       {kExitStopped, "stopped on request and saved: start it again to continue"},
       {kExitQuorumLost, "too few hosts for too long"},

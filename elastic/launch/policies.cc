@@ -59,7 +59,7 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   host.role = config.role;
   host.forgiven = config.forgiven;
   if (!config.health_command.empty()) host.health = kHealthGood;   // or it would not come
-  host.program_says_hello = config.is_in_place;
+  host.program_says_hello = config.is_in_place || config.is_of_package;
   host.restarts = RestartsFrom(config);
   const bool keeps_store = meeting.server != nullptr;   // it has nobody to wait for
   host.join_limit = keeps_store ? config.join_limit : config.read_limit.value_or(config.join_limit);
@@ -97,7 +97,7 @@ WorkerPlan WorkerPlanFrom(const LaunchConfig& config) {
   plan.virtual_local_rank = config.virtual_local_rank;
   plan.numeric_names_library = config.numeric_names_library;
   plan.spares = std::min(config.spares, config.workers_per_host);
-  if (config.is_in_place) plan.lease_folder = LeaseFolderOf(config);
+  plan.lease_folder = LeaseFolderOf(config);   // nobody can tell which scripts will save by it
   return plan;
 }
 
@@ -118,7 +118,7 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.hang_limit = HangLimitFrom(config);
   policy.restarts = RestartsFrom(config);
   policy.shun_after = config.shun_after;
-  policy.program_says_hello = config.is_in_place;
+  policy.program_says_hello = config.is_in_place || config.is_of_package;
   policy.allow_inexact = config.allow_inexact;
   policy.quorum_limit = config.store_limit;
   // In etcd a claim is one host's alone, and its board takes nothing from any other one.

@@ -1,6 +1,8 @@
 // ProgramMark: tells a launcher, before anything runs, that a program was built with this library:
 // its file has a section of this name, which elastic/workers/worker_link.cc puts there.
-// Does not   see through a script or a wrapper that starts such a program.
+//            A script that trains with the package for Python is known by its text.
+// Does not   see through a wrapper that starts such a program, or a script that leaves all to other
+//            files.
 // Threads    any.
 #pragma once
 
@@ -12,5 +14,8 @@ inline constexpr const char* kProgramMark = ".note.evenkeel";
 
 // False if there is no such file, or it is no ELF program.
 bool HasProgramMark(const std::string& path);
+
+// Whether this is a script that imports `evenkeel`, and names its Job, its rerun() or an adapter.
+bool IsScriptOfPackage(const std::string& path);
 
 }  // namespace keel

@@ -42,16 +42,21 @@ Meeting At(std::string address) {
   return meeting;
 }
 
-TEST(LaunchPolicies, WorkersInPlaceAreToldWhereTheLeaseIs) {
+TEST(LaunchPolicies, WorkersAreToldWhereTheLeaseIs) {
   LaunchConfig config = Told();
-  config.is_in_place = true;
   EXPECT_EQ(WorkerPlanFrom(config).lease_folder, "");
   config.lease_directory = "/shared";
   EXPECT_EQ(WorkerPlanFrom(config).lease_folder, "/shared/job.lease");
   config.lease_directory = "here";
   EXPECT_EQ(WorkerPlanFrom(config).lease_folder.front(), '/');
-  config.is_in_place = false;
-  EXPECT_EQ(WorkerPlanFrom(config).lease_folder, "");
+}
+
+TEST(LaunchPolicies, ScriptsOfThePackageWillSayHello) {
+  LaunchConfig config = Told();
+  EXPECT_FALSE(JobPolicyFrom(config).program_says_hello);
+  config.is_of_package = true;
+  EXPECT_TRUE(JobPolicyFrom(config).program_says_hello);
+  EXPECT_TRUE(HostConfigFrom(config, At("10.0.0.7"), "cafe").program_says_hello);
 }
 
 TEST(LaunchPolicies, AHostKeepsToWhatItWasTold) {

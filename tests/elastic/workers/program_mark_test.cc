@@ -23,6 +23,25 @@ TEST(ProgramMark, AProgramOfThisLibraryIsKnownBeforeItRuns) {
   }
 }
 
+TEST(ProgramMark, AScriptThatTrainsWithThePackageIsKnownByItsText) {
+  const TempDir folder;
+  const auto look = [&](const std::string& text) {
+    WriteFile(folder.File("script.py"), text);
+    return IsScriptOfPackage(folder.File("script.py"));
+  };
+  EXPECT_TRUE(look("import os\nimport evenkeel as ek\n\njob = ek.Job(steps=3)\n"));
+  EXPECT_TRUE(look("try:\n  from evenkeel import Job\nexcept ImportError:\n  pass\n"));
+  EXPECT_TRUE(look("import evenkeel as ek\nek.rerun(main)"));
+  EXPECT_TRUE(look("from evenkeel.hf import Trainer\n"));
+  EXPECT_FALSE(look("import evenkeel as ek\nek.load('model')  # no Job here\n"));
+  EXPECT_FALSE(look("# import evenkeel\nclass Job: pass\n"));
+  EXPECT_FALSE(look("import evenkeeler\nJob()\n"));
+  EXPECT_FALSE(look(""));
+  EXPECT_FALSE(IsScriptOfPackage("/nosuch"));
+  EXPECT_FALSE(IsScriptOfPackage("/"));
+  EXPECT_FALSE(IsScriptOfPackage(KEEL_BIN_DIR "/survivor"));
+}
+
 // A file may say anything of itself.
 TEST(ProgramMark, ADamagedFileHasNone) {
   const TempDir folder;
