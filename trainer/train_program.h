@@ -72,7 +72,8 @@ struct TrainProgram {
   std::unique_ptr<Optimizer> optimizer;           // over the parameters of TensorsOf(*model)
   std::function<Status(const StepReport&)> on_step = {};
   EvaluationPlan evaluation = {};                 // none unless it has a dataset
-  // After each evaluation that was not abandoned, on every worker.
+  // After each evaluation that was not abandoned, on every worker. It may come again for a step, so
+  // what it changes in a buffer of the model is undone.
   std::function<Status(const EvaluationReport&)> on_evaluation = {};
   std::optional<ModelFace> face = {};             // the model where it is no module
   // Runs the backward of what `loss` gave, scaled where losses are; in whatever thread, to its end.

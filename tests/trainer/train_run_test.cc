@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 using OnStep = std::function<Status(const StepReport&)>;
@@ -118,6 +120,109 @@ TEST(TrainRun, IsStoppedAndSavesAndTheNextOneGoesOn) {
               AllOf(StartsWith("resumed step=" + std::to_string(stopped.step) + " trail="),
                     HasSubstr(" from=" + dir)));
   EXPECT_EQ(finished.last_line, LastLineOf(steps));
+}
+
+struct Evaluated {
+  TrainResult result;
+  std::map<uint64_t, double> values;   // by step
+};
+
+// Evaluates after every second step; the first batch of that after `stop_in` comes with a SIGTERM.
+Result<Evaluated> TrainEvaluated(const TrainRunOptions& options, uint64_t stop_in = 0) {
+  Evaluated evaluated;
+  KEEL_TRY_ASSIGN(const auto run, TrainRun::Open(options));
+  EndEarlyStop();
+  KEEL_TRY_ASSIGN(TrainProgram program, MakeMlp(run->config()));
+  uint64_t made = 0;
+  program.on_step = [&](const StepReport& report) {
+    made = report.step;
+    return Ok();
+  };
+  KEEL_TRY_ASSIGN(program.evaluation.dataset, SyntheticClasses({.seed = 3, .samples = 30}));
+  program.evaluation.every = 2;
+  program.evaluation.metric = [&, loss = program.loss](const Batch& batch) {
+    if (made == stop_in && made > 0 && !run->StopWanted()) {
+      kill(getpid(), SIGTERM);
+      while (!run->StopWanted()) RealClock().SleepFor(std::chrono::milliseconds(1));
+    }
+    return loss(batch);
+  };
+  program.on_evaluation = [&](const EvaluationReport& report) {
+    evaluated.values[report.step] = report.value;
+    return Ok();
+  };
+  KEEL_TRY_ASSIGN(evaluated.result, run->Run(std::move(program)));
+  return evaluated;
+}
+
+TEST(TrainRun, AnEvaluationThatAStopCutsShortIsMadeByTheNextOne) {
+  ASSERT_OK_AND_ASSIGN(const Evaluated quiet, TrainEvaluated(OptionsOf(6)));
+  ASSERT_THAT(quiet.values, SizeIs(3));
+  for (const uint64_t step : {4, 6}) {
+    const TempDir folder;
+    const TrainRunOptions options = OptionsOf(6, folder.File("ckpts"));
+    ASSERT_OK_AND_ASSIGN(const Evaluated stopped, TrainEvaluated(options, step));
+    EXPECT_FALSE(stopped.result.finished || stopped.result.lost) << step;
+    EXPECT_EQ(stopped.result.saved_step, step);
+    EXPECT_THAT(stopped.values, SizeIs(step / 2 - 1));
+    ASSERT_OK_AND_ASSIGN(const Evaluated resumed, TrainEvaluated(options));
+    EXPECT_TRUE(resumed.result.finished) << step;
+    EXPECT_EQ(resumed.result.last_line, quiet.result.last_line);
+    ASSERT_TRUE(resumed.values.contains(step));
+    for (const auto& [at, value] : resumed.values) EXPECT_EQ(value, quiet.values.at(at)) << at;
+  }
+}
+
+// Its logits are scaled by a buffer, which it changes itself after each step.
+class Scaled : public torch::nn::Module {
+ public:
+  Scaled() : scale(register_buffer("scale", torch::ones({}))) {
+    register_module("inner", inner);
+  }
+  const std::shared_ptr<Mlp> inner = std::make_shared<Mlp>(MlpOptions{.hidden = {32, 32}});
+  at::Tensor scale;
+};
+
+Result<TrainResult> TrainScaled(const TrainRunOptions& options, double factor,
+                                uint64_t stop_at = 0) {
+  KEEL_TRY_ASSIGN(const auto run, TrainRun::Open(options));
+  EndEarlyStop();
+  const auto model = std::make_shared<Scaled>();
+  TrainProgram program;
+  KEEL_TRY_ASSIGN(program.dataset, SyntheticClasses({.samples = 100}));
+  KEEL_TRY_ASSIGN(program.optimizer, MakeAdamW(TensorsOf(*model).parameters, {}));
+  program.loss = [model](const Batch& batch) {
+    return torch::cross_entropy_loss(model->inner->forward(batch.data) * model->scale,
+                                     batch.target);
+  };
+  program.model = model;
+  program.on_step = [model, factor, stop_at](const StepReport& report) {
+    const at::NoGradGuard no_grad;
+    model->scale.mul_(factor);
+    if (report.step == stop_at) kill(getpid(), SIGTERM);
+    return Ok();
+  };
+  return run->Run(std::move(program));
+}
+
+TEST(TrainRun, WhatItsOwnCodeChangesInABufferBetweenStepsCountsInTheNextOneAndIsSaved) {
+  const TempDir folder;
+  const std::string dir = folder.File("ckpts");
+  ASSERT_OK_AND_ASSIGN(const TrainResult stopped, TrainScaled(OptionsOf(1000000, dir), 0.9, 3));
+  const uint64_t steps = stopped.step + 3;
+  ASSERT_OK_AND_ASSIGN(const TrainResult resumed, TrainScaled(OptionsOf(steps, dir), 0.9));
+  ASSERT_OK_AND_ASSIGN(const TrainResult quiet, TrainScaled(OptionsOf(steps), 0.9));
+  EXPECT_EQ(resumed.last_line, quiet.last_line);
+  ASSERT_OK_AND_ASSIGN(const TrainResult unscaled, TrainScaled(OptionsOf(steps), 1));
+  EXPECT_NE(quiet.last_line, unscaled.last_line);
+}
+
+// There would be nothing to go on from.
+TEST(TrainRun, AfterTheLastStepAStopWithNowhereToSaveCutsNoEvaluationShort) {
+  ASSERT_OK_AND_ASSIGN(const Evaluated quiet, TrainEvaluated(OptionsOf(6)));
+  ASSERT_OK_AND_ASSIGN(const Evaluated stopped, TrainEvaluated(OptionsOf(6), 6));
+  EXPECT_TRUE(stopped.result.finished);
+  EXPECT_EQ(stopped.values, quiet.values);
 }
 
 TEST(TrainRun, StoppedWithNowhereToSaveHasLostItsSteps) {

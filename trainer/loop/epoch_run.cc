@@ -13,7 +13,7 @@
 #include "trainer/group/nccl_links.h"
 #include "trainer/loop/catch_up.h"
 #include "trainer/loop/epoch_parts.h"
-#include "trainer/loop/evaluation.h"
+#include "trainer/loop/evaluate_due.h"
 #include "trainer/loop/held_bits.h"
 #include "trainer/loop/lane_placer.h"
 #include "trainer/loop/lane_work.h"
@@ -55,9 +55,9 @@ class EpochRun {
     for (;;) {
       KEEL_TRY_ASSIGN(const bool all_hold, CatchUpIfNeeded());
       if (!all_hold) return Outcome(EpochEnd::kBoundary);
-      KEEL_TRY(EvaluateIfDue());
-      if (state_.step() >= state_.config().steps) break;
-      KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, Step());
+      KEEL_TRY_ASSIGN(const bool evaluated, EvaluateIfDue(parts_));
+      if (evaluated && MadeAll()) break;
+      KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, evaluated ? Step() : VoteOnStop());
       if (end) return Outcome(*end);
     }
     KEEL_TRY(CompareRest());
@@ -102,6 +102,8 @@ class EpochRun {
   }
 
   // --- Steps ---
+
+  bool MadeAll() const { return state_.step() >= state_.config().steps; }
 
   // Who catches up has nothing to save, and would leave alone. But a stop of the job, at which all
   // save together, may come to its host first: it waits until the others would have heard of it.
@@ -194,6 +196,14 @@ class EpochRun {
     } else {
       KEEL_TRY(PlaceLanes(records));
     }
+    if (MadeAll()) return std::optional<EpochEnd>();   // no wish counts any more
+    return AfterVote(records, wishes);
+  }
+
+  // A stop has cut the evaluation of this step short, so the state is saved before that.
+  Result<std::optional<EpochEnd>> VoteOnStop() {
+    const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
+    KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, VoteOn(Record(wishes, {})));
     return AfterVote(records, wishes);
   }
 
@@ -227,8 +237,6 @@ class EpochRun {
 
   // --- Members that catch up ---
 
-  bool IsEvaluated(uint64_t step) const { return state_.program().evaluation.IsDue(step); }
-
   // They are not asked again until nobody catches up any more.
   Placement LanesOfOthers(const Met& met) const {
     std::vector<bool> holds = met.catching_up;
@@ -250,8 +258,7 @@ class EpochRun {
   // What comes next may need all members. False: one of them did not come to the same state, and
   // all meet again.
   Result<bool> CatchUpIfNeeded() {
-    const bool is_last = state_.step() >= state_.config().steps;
-    if (!catching_up() || (!is_last && !IsEvaluated(state_.step()))) return true;
+    if (!catching_up() || (!MadeAll() && !EvaluationIsDue(parts_))) return true;
     KEEL_TRY(catch_up_->Rest());
     return EndCatchingUp();
   }
@@ -362,45 +369,14 @@ class EpochRun {
         CatchTorch(where, [&] { return state_.program().on_step(report); });
     // The program's own error code could be taken for a break of the group, so it is replaced.
     if (!told.ok()) return Error{Code::kInvalid, told.error().message};
-    return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
-  }
-
-  // --- Evaluation ---
-
-  // All members are at the same step here, so all evaluate or none does. If the membership changes
-  // at such a step, the new epoch evaluates it again.
-  Status EvaluateIfDue() {
-    if (!IsEvaluated(state_.step())) return Ok();
-    const EvaluationCallbacks peer{
-        .at = [this](uint64_t) { parts_.At(Phase::kEvaluating); },
-        .stop = [this] {
-          const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
-          // A wish to save is told only once, so it is noted for later.
-          if (wishes.save && parts_.keeping != nullptr) parts_.saver().beside().WantSave();
-          return wishes.stop;
-        }};
-    const EvaluationOutcome outcome = Evaluate(state_, group_, peer);
-    const std::string who = group_.NameOf(group_.rank());
-    if (!outcome.report.ok()) {
-      const Error& error = outcome.report.error();
-      if (!outcome.users_fault || error.code == Code::kNoDevice) return error;
-      return Error{Code::kInvalid, who + ", " + error.message};
-    }
-    if (parts_.peer.evaluated) parts_.peer.evaluated(outcome.report->took);
-    if (outcome.report->abandoned || !state_.program().on_evaluation) return Ok();
-    const std::string where = who + ", after evaluation at step " + std::to_string(state_.step());
-    parts_.Place("on_evaluation");
-    const Result<Status> told =
-        CatchTorch(where, [&] { return state_.program().on_evaluation(*outcome.report); });
-    if (!told.ok()) return Error{Code::kInvalid, told.error().message};
-    return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
+    if (!told->ok()) return Error{Code::kInvalid, where + ": " + told->error().message};
+    return state_.KeepBuffers();
   }
 
   // All members have the same records, so all end the epoch here or none does.
   Result<std::optional<EpochEnd>> AfterVote(const std::vector<VoteRecord>& records,
                                             const EpochCallbacks::Wishes& wishes) {
     using End = std::optional<EpochEnd>;
-    if (state_.step() >= state_.config().steps) return End();   // no wish counts any more
     bool stop = false;
     bool stops_together = false;   // a newcomer has nothing to save, and leaves alone
     bool join = false;

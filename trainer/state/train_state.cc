@@ -159,10 +159,13 @@ Result<StepOutcome> TrainState::Apply(const std::vector<float>& lane_losses) {
   KEEL_CHECK(pending(), "step " << step_ << " has no gradients");
   const at::Tensor mean_buffers = *std::exchange(pending_, std::nullopt);
   const std::string doing = "applying step " + std::to_string(step_);
-  KEEL_TRY(CatchTorch(doing, [&] { buffers_->Restore(); }));
+  KEEL_TRY(CatchTorch(doing, [&] {
+    buffers_->Restore();
+    if (!buffers_->empty()) buffers_->EndStep(mean_buffers);
+  }));
   KEEL_TRY_ASSIGN(StepOutcome outcome, updater_->Apply(step_, lane_losses));
   KEEL_TRY(CatchTorch(doing, [&] {
-    if (outcome.applied && !buffers_->empty()) buffers_->EndStep(mean_buffers);
+    if (!outcome.applied) buffers_->Restore();
     buffers_->BeginStep();
   }));
   trail_.Add(step_, lane_losses);
@@ -170,6 +173,10 @@ Result<StepOutcome> TrainState::Apply(const std::vector<float>& lane_losses) {
   ++step_;
   cursor_ = order_.After(cursor_);
   return outcome;
+}
+
+Status TrainState::KeepBuffers() {
+  return CatchTorch("keeping buffers", [&] { buffers_->BeginStep(); });
 }
 
 float TrainState::MeanLoss(const std::vector<float>& lane_losses) {
@@ -302,6 +309,7 @@ Status TrainState::CheckOwn() const {
 
 Status TrainState::TakeOwn() {
   KEEL_TRY(CheckOwn());
+  KEEL_TRY(KeepBuffers());
   held_ = Held::kWhole;
   return Ok();
 }

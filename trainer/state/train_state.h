@@ -67,6 +67,8 @@ class TrainState {
   bool pending() const { return pending_.has_value(); }
   void Drop();
   Result<StepOutcome> Apply(const std::vector<float>& lane_losses);
+  // After code of the program that may change buffers between steps.
+  Status KeepBuffers();
   // The mean over lanes, added in the order in which gradients are.
   static float MeanLoss(const std::vector<float>& lane_losses);
 
