@@ -73,5 +73,6 @@ def save(state, path, replace=False):
     wrong = [name for name, value in state.items() if not isinstance(value, torch.Tensor)]
     if wrong:
         raise TypeError(f"only tensors can be saved; these are none: {', '.join(wrong)}")
-    torch.ops.evenkeel.save_state(list(state), [one.detach() for one in state.values()], path,
-                                  replace)
+    # What is conjugated or negated only when it is read is written as it reads.
+    values = [one.detach().resolve_conj().resolve_neg() for one in state.values()]
+    torch.ops.evenkeel.save_state(list(state), values, path, replace)

@@ -18,6 +18,7 @@ import traceback
 _jobs = []
 _hook_before = None
 _has_failed = False
+_was_ended = False   # the last job, by an error: who catches that has not trained
 _pid = None     # of the process that has them: a child that it forks has none
 
 
@@ -68,8 +69,16 @@ def watch(job):
 
 def end_left():
     """Ends jobs that something went wrong with: in a session that goes on nobody else does."""
+    global _was_ended
+    _was_ended = False
     for job in list(_jobs):
         job._end_for_another()
+
+
+def note_error():
+    """One has ended the job's training: a script that catches it fails nevertheless."""
+    global _was_ended
+    _was_ended = True
 
 
 def unwatch(job):
@@ -96,16 +105,18 @@ def _on_exit():
         return
     left = [job for job in list(_jobs) if job._program is not None and job._program.has_begun]
     error = getattr(sys, "last_value", None)   # whoever replaced our hook may not have called it
-    why = text_of(error) if isinstance(error, Exception) else (
-        "the script has ended, or has left its loop, before the training had ended; let the loop "
-        "run to its end, or stop the job by a signal")
+    why = text_of(error) if isinstance(error, Exception) else ""
     for job in list(_jobs):
-        job._fail(why)
-    if left:
-        _has_failed = True
+        job._fail(why or job._error or (
+            "the script has ended, or has left its loop, before the training had ended; let the "
+            "loop run to its end, or stop the job by a signal"))
+    if not left and not _was_ended:
+        return
+    _has_failed = True
+    if left or not why:   # else it has been told
+        what = "the loop over the job was left" if left else "an error ended the job"
         with _whatever_streams_there_are():
-            print(f"{script_name()}: the loop over the job was left before the training had ended",
-                  file=sys.stderr)
+            print(f"{script_name()}: {what} before the training had ended", file=sys.stderr)
 
 
 def _whatever_streams_there_are():

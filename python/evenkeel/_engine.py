@@ -160,5 +160,9 @@ def _report_of(text):
 
 
 def _columns(named):
+    for name, tensor in named:   # the engine reads and writes their memory as it is
+        if tensor.is_conj() or tensor.is_neg():
+            raise TypeError(f"'{name}' is a view that PyTorch conjugates or negates when it is "
+                            "read; make it of tensor.resolve_conj().resolve_neg()")
     names = [name for name, _ in named]
     return names, [tensor for _, tensor in named]

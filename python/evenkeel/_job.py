@@ -20,6 +20,7 @@ LOAD_AHEAD = 4   # the default of the option
 # Within it the handlers of Python's signals run.
 LOOK_MS = 100
 AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+_NO_MORE = object()   # in place of a batch
 LINE = re.compile(r"final step=(\d+) trail=(\w+) digest=(\w+)")
 
 
@@ -76,7 +77,9 @@ class Job:
         self._program = None
         self._kept_task = None
         self._lane = None
+        self._options = [*defaults, *words]
         self._ended = self._replaced = False
+        self._error = None   # the words of what has ended the training
         _ending.watch(self)
 
     # --- What is trained ---
@@ -124,7 +127,7 @@ class Job:
     # --- The loop ---
 
     def __iter__(self):
-        self._refuse_if_replaced()
+        self._refuse_if_over()
         if self._program is None:
             raise RuntimeError("call job.prepare(model, optimizer, dataset) before the loop")
         if self._lane is None and not self._ended:
@@ -132,7 +135,7 @@ class Job:
         return self
 
     def __next__(self):
-        self._refuse_if_replaced()
+        self._refuse_if_over()
         if self._ended:
             raise StopIteration
         if self._lane is not None:
@@ -140,14 +143,13 @@ class Job:
                                "for each batch that the job gives")
         if self._engine.owes_answer():   # else the engine may have changed them
             self._program.check_behind_backward()
-        task = self._task()
-        while task.kind != _engine.LANE:
-            if task.kind == _engine.END:
-                self._end()
-                raise StopIteration
-            self._program.do(task)
-            task = self._task()
-        batch = self._program.batch_of(task)
+        try:
+            batch = self._next_batch()
+        except Exception as error:   # the engine waits for an answer that nobody can give
+            self._note(error)
+            raise
+        if batch is _NO_MORE:
+            raise StopIteration
         if self._program.optimizer is None:   # the engine's own has changed them, without a task
             self._program.untouched.note()
         self._program.untouched.look()
@@ -155,13 +157,23 @@ class Job:
         self._lane.__enter__()
         return batch
 
+    def _next_batch(self):
+        task = self._task()
+        while task.kind != _engine.LANE:
+            if task.kind == _engine.END:
+                self._end()
+                return _NO_MORE
+            self._program.do(task)
+            task = self._task()
+        return self._program.batch_of(task)
+
     def backward(self, loss):
         """In place of loss.backward(), once for each batch."""
-        self._refuse_if_replaced()
+        self._refuse_if_over()
         if self._lane is None:
             raise RuntimeError("job.backward() is called once for each batch, within the loop")
         value = _value_of(loss)   # whoever catches what this raises is in the lane still
-        self._program.check_tensors()
+        self._program.held.check()
         self._program.check_parameters()
         lane, self._lane = self._lane, None
         lane.__exit__(None, None, None)
@@ -230,7 +242,10 @@ class Job:
             self._program.load()   # the end may be the first that this worker hears of the state
         self._close()
         if ended["error"]:
-            raise cause or RuntimeError(ended["error"])
+            error = cause or RuntimeError(ended["error"])
+            self._note(error)
+            _ending.note_error()
+            raise error
         if ended["refused"]:
             _ending.leave(ended["code"], f"{_ending.script_name()}: {ended['refused']}")
         if not ended["finished"]:   # what follows the loop is for a job that has finished
@@ -241,10 +256,18 @@ class Job:
         self._fail("the script has made another job")
         self._replaced = True
 
-    def _refuse_if_replaced(self):
+    def _note(self, error):
+        """The first one that the loop cannot go on after. Its words only: it has the frames, and
+        what they hold."""
+        self._error = self._error or f"{type(error).__name__}: {error}"
+
+    def _refuse_if_over(self):
         if self._replaced:
             raise RuntimeError("this job was ended when the script made another one: a process "
                                "trains one job at a time")
+        if self._error is not None:
+            raise RuntimeError("the training was ended by an error, and does not go on when a "
+                               f"script catches it: {self._error}")
 
     def _close(self):
         self._ended = True
@@ -265,6 +288,7 @@ class Job:
             while not self._engine.ended():   # it may wait for others; an interrupt ends that
                 time.sleep(0.02)
             self._engine.join()
+        self._error = self._error or why.rstrip().splitlines()[-1]
         self._close()
 
 
@@ -284,9 +308,7 @@ class _Program:
         self.seed, self.applied, self.made = job.config["seed"], 0, 0
         self.trained = [one for one in model.parameters() if one.requires_grad]
         self.untouched = _untouched.Untouched(model.parameters())
-        self.held = [(owner, key, tensor, tensor.requires_grad) for module in model.modules()
-                     for owner in (module._parameters, module._buffers)
-                     for key, tensor in owner.items() if tensor is not None]
+        self.held = _untouched.Held(model)
         self.device = torch.device(job.config["device"])
         self.dtype = AUTOCAST[job.config["precision"]]
         _refused.refuse_model(model, job.config["numerics"])
@@ -297,7 +319,7 @@ class _Program:
                               list(model.named_buffers()),
                               [item for item in parameters if not item[1].requires_grad],
                               _checkpoints.left_out_of(model))
-        self.leaves = []
+        self.leaves, self.of_schedules = [], []
         known = [tensor for _, tensor in [*parameters, *model.named_buffers()]]
         if isinstance(optimizer, _own.Own):
             if self.schedulers or before_apply:
@@ -305,9 +327,11 @@ class _Program:
                                 "the engine's own follows the job's `lr` and `schedule`")
             self.engine.set_own_optimizer(optimizer.name, optimizer.settings())
         else:
+            _refused.refuse_rate(job._options, job.config, optimizer)
             self._take(optimizer, {one: name for name, one in parameters})
         for number, scheduler in enumerate(self.schedulers):
-            self.leaves.append(_leaves.of_object(f"scheduler{number}", scheduler))
+            self.of_schedules.append(_leaves.of_object(f"scheduler{number}", scheduler))
+        self.leaves += self.of_schedules
         for name, thing in job._registered.items():
             self.leaves.append(_leaves.of_object(name, thing, known=known))
         self.engine.set_kept([item for one in self.leaves for item in one.tensors()]
@@ -337,6 +361,10 @@ class _Program:
         if any(one.requires_grad and one.grad is None for one in self.trained):
             raise RuntimeError("gradients were removed before the optimizer's step; leave "
                                "zero_grad() out of the loop, the job does that")
+        if not all(one.has_same_numbers() for one in self.of_schedules):
+            raise RuntimeError("a scheduler of the job was stepped or changed in the loop, which "
+                               "each worker runs for its own lanes only; leave scheduler.step() "
+                               "out of it, the job does that once after each step")
         if self.rates != self._rates():
             raise RuntimeError("the optimizer's rate was changed in the loop; give the job the "
                                "scheduler (job.prepare(schedulers=...)), or change the rate in "
@@ -363,21 +391,6 @@ class _Program:
             self.untouched.check_bits()
         else:
             self.untouched.check()
-
-    def check_tensors(self):
-        """The engine knows the tensors that the model had when it was prepared, and which of them
-        are trained."""
-        for owner, key, tensor, is_trained in self.held:
-            if owner.get(key) is not tensor:
-                raise RuntimeError(f"the model's '{key}' is another tensor than the one that the "
-                                   "job keeps; write into it with copy_() in place of assigning")
-            if tensor.requires_grad != is_trained:
-                name = next((name for name, one in self.model.named_parameters() if one is tensor),
-                            key)
-                raise RuntimeError(
-                    f"requires_grad of '{name}' was changed: what a job trains is settled by "
-                    "job.prepare(), on every worker, also on one that joins later. Freeze before "
-                    "it, and let a script of its own go on from the weights with other parameters")
 
     def begin(self):
         if self.has_begun:

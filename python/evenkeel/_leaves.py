@@ -229,6 +229,10 @@ class Leaves:
                     if node.kind == TENSOR:
                         mirror.copy_(tensor)
 
+    def has_same_numbers(self):
+        """Whether the object's numbers are those that the listed tensors hold."""
+        return self._numbers.holds(self._gathered(self._read())[0])
+
     def load(self):
         """Gives the object what the listed tensors hold."""
         value = self._read()
@@ -327,8 +331,8 @@ def of_object(name, thing, known=(), live=None):
     model, a scaler. A Module's tensors are listed themselves, those of other objects are copied,
     unless `live` says otherwise."""
     if isinstance(thing, torch.optim.Optimizer):
-        raise TypeError(f"{name} is an optimizer, whose load_state_dict() replaces its tensors: "
-                        "use materialize(), state_tensors(), state_numbers() and of_groups()")
+        raise TypeError(f"{name} is an optimizer: give it to job.prepare(model, optimizer, ...), "
+                        "which keeps its state")
     for method in ("state_dict", "load_state_dict"):
         if not callable(getattr(thing, method, None)):
             raise TypeError(f"{name} is of the type {_type(thing)}, which has no {method}(): give "

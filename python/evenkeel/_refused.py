@@ -25,6 +25,9 @@ def refuse_model(model, numerics):
         if numerics == "portable" and _compiler.is_imported() and _is_compiled(module):
             raise TypeError(f"{what} is compiled, and computes other bits on other CPUs: take "
                             "numerics=\"native\", and hosts of one kind, or leave out compile()")
+        if _makes_sparse_gradients(module):
+            raise TypeError(f"{what} makes sparse gradients, which are not exchanged: make it with "
+                            "sparse=False")
     for name, one in model.named_parameters():
         if _is_one_of(one, "torch.distributed.tensor", "DTensor"):
             raise TypeError(f"the model's '{name}' is a DTensor, of which each process has a part; "
@@ -40,7 +43,26 @@ def refuse_schedule(scheduler):
                         "the steps, such as CosineAnnealingLR")
 
 
+def refuse_rate(options, config, optimizer):
+    """`options`: the words of those that were given. An `lr` that the optimizer has is none that
+    would be left out."""
+    rates = {float(group[key]) for group in optimizer.param_groups for key in ("lr", "initial_lr")
+             if key in group}
+    for name, value, default, is_followed in (
+            ("lr", config["learning_rate"], 1e-3, config["learning_rate"] in rates),
+            ("schedule", config["schedule"], "constant", False)):
+        is_given = any(word == f"--{name}" or word.startswith(f"--{name}=") for word in options)
+        if (is_given or value != default) and not is_followed:
+            raise TypeError(f"the job's {name}={value!r} would do nothing: the rate is that of the "
+                            "optimizer, and of job.prepare(schedulers=...); `lr` and `schedule` "
+                            "are for ek.AdamW() and ek.SGD()")
+
+
 def refuse_registered(name, thing):
+    if isinstance(thing, torch.optim.Optimizer):
+        raise TypeError(f"'{name}' is an optimizer: give the one that trains the model to "
+                        "job.prepare(model, optimizer, ...), which keeps its state; a job has no "
+                        "second one")
     if isinstance(thing, torch.amp.GradScaler) and thing.is_enabled():
         raise TypeError(f"'{name}' is a GradScaler: {_SCALER}")
     if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
@@ -112,6 +134,11 @@ def _wrapper_of(module):
         if _is_one_of(module, "torch.distributed.fsdp", name):
             return name
     return None
+
+
+def _makes_sparse_gradients(module):
+    return (isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and module.sparse
+            and module.weight.requires_grad)
 
 
 def _is_one_of(thing, where, name):

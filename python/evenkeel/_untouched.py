@@ -1,5 +1,5 @@
 """Whether a loop leaves the parameters alone: each worker runs it for its own lanes only, so that
-what changes there differs between workers.
+what changes there differs between workers. And whether the model keeps the tensors that it has.
 
 Promises   a change that PyTorch counts, which is every one but through `.data`, is noticed. One
            through `.data` is noticed in the first FIRST_LOOKS steps, and later in one step of so
@@ -51,6 +51,58 @@ class Untouched:
         end = time.perf_counter()
         self._looks, self._bits = self._looks + 1, None
         self._look_at = end + LOOK_SHARE * (self._took + end - now)
+
+
+class Held:
+    """The tensors that a model had when it was prepared, which are those that the engine knows, and
+    which of them are trained. Buffers that are not persistent may come later: a model makes them
+    itself."""
+
+    def __init__(self, model):
+        self._tensors, self._absent, self._tables = [], [], []
+        for prefix, module in model.named_modules():
+            for table in (module._parameters, module._buffers):
+                self._tables.append((prefix, module, table, set(table)))
+                for key, tensor in table.items():
+                    name = _joined(prefix, key)
+                    if tensor is not None:
+                        self._tensors.append((table, key, name, tensor, tensor.requires_grad))
+                    elif not _may_come(module, table, key):
+                        self._absent.append((table, key, name))
+
+    def check(self):
+        for table, key, name, tensor, is_trained in self._tensors:
+            if table.get(key) is not tensor:
+                raise RuntimeError(f"the model's '{name}' is another tensor than the one that the "
+                                   "job keeps; write into it with copy_() in place of assigning")
+            if tensor.requires_grad != is_trained:
+                raise RuntimeError(
+                    f"requires_grad of '{name}' was changed: what a job trains is settled by "
+                    "job.prepare(), on every worker, also on one that joins later. Freeze before "
+                    "it, and let a script of its own go on from the weights with other parameters")
+        for table, key, name in self._absent:
+            if table.get(key) is not None:
+                _refuse_late(name)
+        for prefix, module, table, keys in self._tables:
+            if len(table) != len(keys):
+                for key in table.keys() - keys:
+                    if table[key] is not None and not _may_come(module, table, key):
+                        _refuse_late(_joined(prefix, key))
+
+
+def _joined(prefix, key):
+    return f"{prefix}.{key}" if prefix else key
+
+
+def _may_come(module, table, key):
+    return table is module._buffers and key in module._non_persistent_buffers_set
+
+
+def _refuse_late(name):
+    raise RuntimeError(f"the model's '{name}' is a tensor that was not there when the job was "
+                       "prepared, so that it would neither be kept nor be the same on all workers; "
+                       "set it before job.prepare(), or, if it is a buffer that the model can make "
+                       "again at any time, register it with persistent=False")
 
 
 def _refuse():

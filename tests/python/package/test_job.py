@@ -126,6 +126,26 @@ class Stops(scripts.Case):
         self.assertEqual(stopped.code, 75, stopped)
         self.assertNotIn("Traceback", stopped.err)
 
+    # Python looks for it in its first thread only.
+    def test_a_second_ctrl_c_ends_what_a_script_waits_for(self):
+        process = scripts.start(self.written("""
+            import signal, time
+            signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell may ignore it
+            job = ek.Job(steps=4, lanes=2, lane_batch=2)
+            def on_step(report):
+                print("asleep", flush=True)
+                time.sleep(10 * 60)
+            job.prepare(model, optimizer, data, on_step=on_step)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """))
+        for stream, awaited in ((process.stdout, "asleep"), (process.stderr, "stop-wanted")):
+            self.assertTrue(any(awaited in line for line in stream))
+            os.kill(process.pid, signal.SIGINT)
+        run = scripts.end(process)
+        self.assertIn(run.code, (130, -signal.SIGINT), run)
+        self.assertIn("KeyboardInterrupt", run.err)
+
     # As Slurm does it: the batches of the last step are still wanted.
     def test_a_signal_to_all_processes_saves_while_some_of_them_load(self):
         stopped = scripts.end(scripts.start(self.written(f"""
@@ -293,6 +313,30 @@ class Kept(scripts.Imported):
                          "resumed step=", second)
         self.assertEqual(self.line_of(second), self.line_of(quiet))
 
+    def test_what_a_callback_changes_in_a_buffer_goes_on(self):
+        script = self.written("""
+            model.register_buffer("heat", torch.tensor(1.0))
+            def before_apply():
+                model.heat.add_(0.25)
+            def on_step(report):
+                model.heat.mul_(1.5)
+            job.prepare(model, optimizer, data, on_step=on_step, before_apply=before_apply)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x) / model.heat, y))
+            print("heat", model.heat.item())
+            print(job.result)
+            """, scripts.SMALL.replace("ek.Job(steps=4", "ek.Job.from_args(steps=6"))
+        quiet = self.alone(*script)
+        heat = 1.0
+        for _ in range(6):
+            heat = (heat + 0.25) * 1.5
+        self.assertIn(f"heat {heat}", quiet.out, quiet)
+        directory = f"--checkpoint-dir={self.folder}/ckpts"
+        self.assertEqual(self.alone(*script, "--steps=3", directory).code, 0)
+        resumed = self.job(2, *script, directory)
+        self.assertIn("resumed step=3 ", resumed.out, resumed)
+        self.assertEqual(self.line_of(resumed), self.line_of(quiet))
+
     def test_who_computed_a_lane_wrongly_is_told_by_whoever_computes_it_again(self):
         folder = f"{self.folder}/ckpts"
         script = self.written("""
@@ -443,6 +487,17 @@ class Kept(scripts.Imported):
         again = self.alone(keel, "recompute", f"{folder}/{file}", *script)
         self.assertEqual(again.code, 0, again)
         self.assertRegex(again.out, r"This machine comes to the results of .*Wrong: rank 1 ")
+
+    def test_what_is_conjugated_or_negated_when_it_is_read_is_saved_as_it_reads(self):
+        run = self.alone(*self.written(f"""
+            given = torch.tensor([1 + 2j, 3 - 4j]).conj()
+            state = {{"conjugated": given, "negated": given.imag, "dense": given.clone(),
+                     "real": torch._neg_view(torch.ones(2))}}
+            ek.save(state, "{self.folder}/w.safetensors")
+            loaded = ek.load("{self.folder}/w.safetensors")
+            assert all(torch.equal(loaded[name], state[name]) for name in state), loaded
+            """, scripts.SMALL_OWN))
+        self.assertEqual(run.code, 0, run)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 Skips, and says why, without a Python that has PyTorch.
 """
 import os
+import re
 import sys
 import textwrap
 
@@ -495,6 +496,134 @@ class Mistakes(scripts.Imported):
                                       "ValueError: `evaluate` shall come every -1 steps",
                                       "ValueError: the dataset of `evaluate` has no samples",
                                       "TypeError: list_iterator is not a map-style dataset")):
+            self.assertIn(words, text)
+
+    BAD = """
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return x.clone()
+            @staticmethod
+            def backward(context, gradient):
+                raise ValueError("out of chalk")
+        """
+
+    def test_a_training_that_an_error_ended_does_not_go_on_when_it_is_caught(self):
+        gone_on = "does not go on when a script catches it: ValueError: out of chalk"
+        told = self.told_in_a_session((self.BAD + """
+        job.prepare(model, optimizer, data)
+        for x, y in job:
+            try:
+                job.backward(Bad.apply(F.cross_entropy(model(x), y)))
+            except ValueError:
+                pass
+        """, self.BAD + """
+        job.prepare(model, optimizer, data)
+        x, y = next(iter(job))
+        try:
+            job.backward(Bad.apply(F.cross_entropy(model(x), y)))
+        except ValueError:
+            job.backward(F.cross_entropy(model(x), y))
+        """, """
+        def on_step(report):
+            raise ValueError("out of chalk")
+        job.prepare(model, optimizer, data, on_step=on_step)
+        for _ in range(2):
+            try:
+                job.fit(lambda batch: F.cross_entropy(model(batch[0]), batch[1]))
+            except ValueError:
+                pass
+        """))
+        for text in told:
+            self.assertIn(gone_on, text)
+
+    def test_a_script_that_catches_what_ended_its_training_has_failed(self):
+        err = self.told(self.BAD + """
+        job.prepare(model, optimizer, data)
+        try:
+            for x, y in job:
+                job.backward(Bad.apply(F.cross_entropy(model(x), y)))
+        except ValueError:
+            print("caught")
+        """)
+        self.assertIn("an error ended the job before the training had ended", err)
+
+    def test_a_scheduler_of_the_job_is_not_stepped_in_the_loop_also_where_no_rate_changes(self):
+        kinds = ("rates.StepLR(optimizer, 100)",
+                 "rates.SequentialLR(optimizer, [rates.StepLR(optimizer, 50), "
+                 "rates.StepLR(optimizer, 50)], milestones=[100])",
+                 "rates.ChainedScheduler([rates.StepLR(optimizer, 100)])",
+                 "rates.LambdaLR(optimizer, lambda step: 1.0)")
+        texts = [f"""
+            from torch.optim import lr_scheduler as rates
+            schedule = {kind}
+            job.prepare(model, optimizer, data, schedulers=[schedule],
+                        on_step=lambda report: {step})
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+                schedule.{call}
+            """ for kind in kinds for step, call in (("None", "step()"),
+                                                     ("schedule.step()", "get_last_lr()"))]
+        for number, text in enumerate(self.told_in_a_session(texts)):
+            with self.subTest(kind=kinds[number // 2], in_the_loop=number % 2 == 0):
+                self.assertIn("nothing" if number % 2 else "leave scheduler.step() out of it", text)
+
+    def test_tensors_that_a_model_gets_later_are_refused_by_name(self):
+        cases = (("register_buffer('late', None)", "late = x.mean(0)", "the model's '0.late' is"),
+                 ("register_parameter('late', None)",
+                  "late = torch.nn.Parameter(torch.ones(3))", "the model's '0.late' is a tensor"),
+                 ("float()", "register_buffer('late', x.mean(0))", "the model's '0.late' is"),
+                 ("float()", "register_parameter('late', torch.nn.Parameter(x.mean(0)))",
+                  "the model's '0.late' is a tensor"),
+                 ("register_buffer('late', None, persistent=False)", "late = x.mean(0)", "nothing"),
+                 ("float()", "register_buffer('late', x.mean(0), persistent=False)", "nothing"),
+                 ("float()", "register_buffer('late', None)", "nothing"),
+                 ("register_buffer('late', None)", "late = None", "nothing"))
+        told = self.told_in_a_session(f"""
+            model = torch.nn.Sequential(model)
+            model[0].{before}
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                if not isinstance(getattr(model[0], "late", None), torch.Tensor):
+                    model[0].{then}
+                job.backward(F.cross_entropy(model(x), y))
+            """ for before, then, _ in cases)
+        for (before, then, words), text in zip(cases, told):
+            with self.subTest(before=before, then=then):
+                self.assertIn(words, text)
+
+    def test_a_rate_that_nobody_would_follow_is_refused(self):
+        halved = "'step:every=2,factor=0.5'"
+        cases = (("Job(lr=0.5, ", "optimizer", "the job's lr=0.5 would do nothing"),
+                 ("Job(lr=0.001, ", "optimizer", "the job's lr=0.001 would do nothing"),
+                 (f"Job(schedule={halved}, ", "optimizer", f"the job's schedule={halved} would"),
+                 ("Job.from_args(['--schedule', 'constant'], ", "optimizer",
+                  "the job's schedule='constant' would do nothing"),
+                 ("Job(lr=0.1, ", "optimizer", "nothing"),   # it has that
+                 (f"Job(lr=0.5, schedule={halved}, ", "ek.SGD()", "nothing"))
+        told = self.told_in_a_session((
+            scripts.SMALL.replace("Job(", made) + f"job.prepare(model, {optimizer}, data)\n"
+            for made, optimizer, _ in cases), "")
+        for (made, _, words), text in zip(cases, told):
+            with self.subTest(made=made):
+                self.assertRegex(text, "^nothing\n" if words == "nothing" else re.escape(words))
+
+    def test_what_is_refused_says_what_to_do_instead(self):
+        told = self.told_in_a_session(("""
+            job.register("second", torch.optim.Adam(model.parameters()))
+            """, """
+            words = torch.nn.Embedding(3, 2, sparse=True)
+            job.prepare(torch.nn.Sequential(words), optimizer, data)
+            """, """
+            words = torch.nn.Embedding(3, 2, sparse=True).requires_grad_(False)
+            job.prepare(torch.nn.Sequential(model, words), optimizer, data)
+            """, """
+            model.register_buffer("turned", torch.ones(2, dtype=torch.complex64).conj())
+            job.prepare(model, optimizer, data)
+            """))
+        for text, words in zip(told, ("'second' is an optimizer: give the one that trains the",
+                                      "the model's '0' makes sparse gradients, which are not",
+                                      "nothing", "'turned' is a view that PyTorch conjugates")):
             self.assertIn(words, text)
 
 
