@@ -6,25 +6,34 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "elastic/process/exit_status.h"
 #include "elastic/process/interrupts.h"
+#include "elastic/process/proc_file.h"
 #include "elastic/process/quiet_thread.h"
 
 namespace keel {
 namespace {
 
 constexpr std::initializer_list<int> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+
+// How long the first thread's signals may be blocked by nobody's wish.
+constexpr Duration kMoment = std::chrono::milliseconds(200);
 
 // What a handler writes. It is never freed, nor is the eventfd closed: a handler may have begun in
 // another thread as the wishes end.
@@ -109,12 +118,31 @@ void UnblockWhereItWasOpen(std::initializer_list<int> signals) {
   pthread_sigmask(SIG_UNBLOCK, &open, nullptr);
 }
 
+// An interrupt that comes to a child before it has forgotten our handlers waits until it has.
+thread_local sigset_t mask_before_fork;
+thread_local bool is_forking = false;
+
+void BlockForFork() {
+  if (!is_installed) return;
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &own, &mask_before_fork);
+  is_forking = true;
+}
+
+void RestoreAfterFork() {
+  if (!is_forking) return;
+  is_forking = false;
+  pthread_sigmask(SIG_SETMASK, &mask_before_fork, nullptr);
+}
+
 // The child of a fork() has no thread that reads, and would hear no signal.
 void ForgetInChild() {
-  if (is_installed.exchange(false)) {
-    PutAllBack();
-    UnblockWhereItWasOpen(kSignals);
-  }
+  const bool was_installed = is_installed.exchange(false);
+  if (was_installed) PutAllBack();
+  RestoreAfterFork();
+  if (was_installed) UnblockWhereItWasOpen(kSignals);
   is_taken = false;
 }
 
@@ -123,6 +151,17 @@ void NotePending() {
   const sigset_t set = Signals();
   const timespec at_once{};
   for (int signal = 0; (signal = sigtimedwait(&set, nullptr, &at_once)) > 0;) Note(signal);
+}
+
+// Whether the process's first thread takes interrupts; false where nobody can tell.
+bool FirstThreadIsOpen() {
+  const std::optional<std::string> status =
+      ReadProcFile("/proc/self/task/" + std::to_string(getpid()) + "/status");
+  constexpr std::string_view kBlocked = "SigBlk:";
+  const size_t at = status ? status->find(kBlocked) : std::string::npos;
+  if (at == std::string::npos) return false;
+  const uint64_t blocked = std::strtoull(status->c_str() + at + kBlocked.size(), nullptr, 16);
+  return ((blocked >> (SIGINT - 1)) & 1) == 0;
 }
 
 // Does what an interrupt did before Open(), and ends the program where that was to ignore it: in
@@ -139,8 +178,17 @@ void Interrupt() {
   sigset_t own;
   sigemptyset(&own);
   sigaddset(&own, SIGINT);
-  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
-  (void)kill(getpid(), SIGINT);
+  // Sent to the process, it could come here all the same. The C library blocks all signals for
+  // moments, as while it makes a thread.
+  const TimePoint end = RealClock().Monotonic() + kMoment;
+  bool is_open = FirstThreadIsOpen();
+  while (!is_open && RealClock().Monotonic() < end) {
+    RealClock().SleepFor(kMoment / 100);
+    is_open = FirstThreadIsOpen();
+  }
+  if (is_open && syscall(SYS_tgkill, getpid(), getpid(), SIGINT) == 0) return;
+  (void)raise(SIGINT);
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);   // it comes here
   pthread_sigmask(SIG_BLOCK, &own, nullptr);
 }
 
@@ -156,7 +204,7 @@ Result<Fd> OpenDescriptors() {
   if (noted.eventfd >= 0) return signals;
   noted.eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (noted.eventfd < 0) return Failed("making an eventfd");
-  (void)pthread_atfork(nullptr, nullptr, ForgetInChild);
+  (void)pthread_atfork(BlockForFork, RestoreAfterFork, ForgetInChild);
   return signals;
 }
 

@@ -252,7 +252,7 @@ TEST(SignalWishes, AreOneAtATime) {
 // A child has no thread that acts on wishes: a signal ends it as any process.
 TEST(SignalWishes, AChildThatIsForkedIsEndedByASignal) {
   ASSERT_OK_AND_ASSIGN(const auto wishes, SignalWishes::Open());
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGINT, SIGINT, SIGINT}) {
     const pid_t child = fork();
     if (child == 0) {
       for (;;) pause();
