@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "store/catch_torch.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/group/whereabouts.h"
 #include "trainer/loop/epoch_run.h"
@@ -51,6 +52,15 @@ struct EpochParts {
 inline bool IsBreak(const Error& error) {
   return error.code == Code::kCancelled || error.code == Code::kPeerLost ||
          error.code == Code::kTimeout || error.code == Code::kStaleEpoch;
+}
+
+// Calls code of the program's; `where` begins what is said of its failure. The program's own error
+// code could be taken for a break of the group, so it is replaced.
+inline Status CallProgram(const std::string& where, const std::function<Status()>& call) {
+  const Result<Status> told = CatchTorch(where, call);
+  if (!told.ok()) return Error{Code::kInvalid, told.error().message};
+  if (!told->ok()) return Error{Code::kInvalid, where + ": " + told->error().message};
+  return Ok();
 }
 
 }  // namespace keel

@@ -365,11 +365,7 @@ class EpochRun {
     const std::string where =
         group_.NameOf(group_.rank()) + ", after step " + std::to_string(report.step);
     parts_.Place("on_step");
-    const Result<Status> told =
-        CatchTorch(where, [&] { return state_.program().on_step(report); });
-    // The program's own error code could be taken for a break of the group, so it is replaced.
-    if (!told.ok()) return Error{Code::kInvalid, told.error().message};
-    if (!told->ok()) return Error{Code::kInvalid, where + ": " + told->error().message};
+    KEEL_TRY(CallProgram(where, [&] { return state_.program().on_step(report); }));
     return state_.KeepBuffers();
   }
 

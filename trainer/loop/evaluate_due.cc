@@ -42,11 +42,7 @@ Result<bool> EvaluateIfDue(const EpochParts& parts) {
   const std::string where =
       who + ", after evaluation at step " + std::to_string(parts.state.step());
   parts.Place("on_evaluation");
-  const Result<Status> told =
-      CatchTorch(where, [&] { return program.on_evaluation(*outcome.report); });
-  // The program's own error code could be taken for a break of the group, so it is replaced.
-  if (!told.ok()) return Error{Code::kInvalid, told.error().message};
-  if (!told->ok()) return Error{Code::kInvalid, where + ": " + told->error().message};
+  KEEL_TRY(CallProgram(where, [&] { return program.on_evaluation(*outcome.report); }));
   KEEL_TRY(CatchTorch(where, [&] { parts.state.buffers().Restore(); }));   // it may come again
   return true;
 }

@@ -8,15 +8,14 @@
 #include <utility>
 
 #include "base/file_helpers.h"
-#include "base/log.h"
 #include "base/object_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/names.h"
-#include "ckpt/put_aside.h"
-#include "ckpt/verify.h"
 #include "trainer/save/ask_aside.h"
 #include "trainer/save/job_locks.h"
+#include "trainer/save/move_aside.h"
+#include "trainer/save/one_checkpoint.h"
 
 namespace keel {
 namespace {
@@ -38,27 +37,17 @@ bool IsCommittedBy(Files& files, const std::string& dir, const std::string& trai
 // The disk may return it by now, or another worker have saved the step meanwhile.
 bool IsWhole(Files& files, const std::string& dir) {
   const auto checkpoint = Checkpoint::Open(files, dir);
-  if (!checkpoint.ok()) return false;
-  const auto damages = VerifyFrames(**checkpoint, {.depth = Depth::kStored});
-  return damages.ok() && damages->empty();
+  return checkpoint.ok() && VerifyStored(**checkpoint, nullptr).ok();
 }
 
 // Of a step that has been made again: whether what could not be read is out of its way.
 bool PutUnreadAside(Files& files, const std::string& root, uint64_t step) {
-  Random random(EntropySeed());
   StepEntry entry;
   entry.step = step;
   entry.dir = JoinPath(root, StepDirName(step));
   const auto there = Exists(files, entry.dir);
   if ((there.ok() && !*there) || IsWhole(files, entry.dir)) return true;
-  const Result<std::string> aside = PutAside(files, random, root, entry);
-  if (aside.ok()) {
-    LogWarn("checkpoint-put-aside", {{"step", step}, {"dir", *aside},
-                                     {"hint", "it could not be read when the job resumed"}});
-  } else {
-    LogWarn("checkpoint-in-the-way", {{"dir", entry.dir}, {"reason", aside.error().message}});
-  }
-  return aside.ok();
+  return MoveAside(files, entry, "it could not be read when the job resumed");
 }
 
 }  // namespace

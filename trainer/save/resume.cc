@@ -10,14 +10,13 @@
 #include "base/file_helpers.h"
 #include "base/log.h"
 #include "base/object_files.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
 #include "ckpt/manifest.h"
 #include "ckpt/names.h"
-#include "ckpt/put_aside.h"
 #include "trainer/save/ask_aside.h"
 #include "trainer/save/mirror_plan.h"
+#include "trainer/save/move_aside.h"
 #include "trainer/save/one_checkpoint.h"
 #include "trainer/save/steps_in.h"
 #include "trainer/save/use_named.h"
@@ -167,17 +166,6 @@ std::string Places(const ResumeConfig& config) {
   return config.mirror.empty() ? config.root : config.root + " or " + config.mirror;
 }
 
-void MoveAway(Files& files, const StepEntry& entry) {
-  Random random(EntropySeed());
-  const Result<std::string> aside = PutAside(files, random, ParentDir(entry.dir), entry);
-  if (aside.ok()) {
-    LogWarn("checkpoint-put-aside", {{"step", entry.step}, {"dir", *aside},
-                                     {"hint", "`keel repair` may save what is left"}});
-  } else {
-    LogWarn("checkpoint-in-the-way", {{"dir", entry.dir}, {"reason", aside.error().message}});
-  }
-}
-
 Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry>& entries) {
   std::vector<StepEntry> damaged;
   std::vector<uint64_t> unread;
@@ -195,7 +183,9 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
       KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
     }
     if (attempt.resumed) {
-      for (const StepEntry& one : damaged) MoveAway(task.files, one);
+      for (const StepEntry& one : damaged) {
+        (void)MoveAside(task.files, one, "`keel repair` may save what is left");
+      }
       return ResumeOutcome{true, entry->dir, std::move(unread)};
     }
     LogWarn("checkpoint-passed-over", {{"dir", entry->dir}, {"reason", attempt.why_not}});
