@@ -63,19 +63,22 @@ class Mistakes(scripts.Imported):
             self.assertIn(words, cause)
         self.assertIn("<NO_OTHER_FAILURES>", run.err)
 
+    BAD = """
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return x.clone()
+            @staticmethod
+            def backward(context, gradient):
+                raise ValueError("out of chalk")
+        """
+
     def test_an_exception_in_a_backward_keeps_its_traceback(self):
-        err = self.told("""
-            class Bad(torch.autograd.Function):
-                @staticmethod
-                def forward(context, x):
-                    return x.clone()
-                @staticmethod
-                def backward(context, gradient):
-                    raise ValueError("out of chalk")
-            job.prepare(model, optimizer, data)
-            for x, y in job:
-                job.backward(Bad.apply(F.cross_entropy(model(x), y)))
-            """)
+        err = self.told(self.BAD + """
+        job.prepare(model, optimizer, data)
+        for x, y in job:
+            job.backward(Bad.apply(F.cross_entropy(model(x), y)))
+        """)
         self.assertRegex(err, r"(?s)Traceback.*in backward\n.*ValueError: out of chalk")
 
     def test_what_callbacks_and_datasets_raise_ends_the_job(self):
@@ -497,16 +500,6 @@ class Mistakes(scripts.Imported):
                                       "ValueError: the dataset of `evaluate` has no samples",
                                       "TypeError: list_iterator is not a map-style dataset")):
             self.assertIn(words, text)
-
-    BAD = """
-        class Bad(torch.autograd.Function):
-            @staticmethod
-            def forward(context, x):
-                return x.clone()
-            @staticmethod
-            def backward(context, gradient):
-                raise ValueError("out of chalk")
-        """
 
     def test_a_training_that_an_error_ended_does_not_go_on_when_it_is_caught(self):
         gone_on = "does not go on when a script catches it: ValueError: out of chalk"

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
@@ -55,6 +57,21 @@ class Keys : public testing::Test {
     ASSERT_OK(WriteDurably(files_, "/home/.aws/config", text));
     environment_["HOME"] = "/home";
   }
+  // It has used the keys OLD, which the container's service gave.
+  auto ClientWithOldKeys() {
+    clients_ = {{"AWS_ENDPOINT_URL_S3", stub_.url()},
+                {"AWS_CONTAINER_CREDENTIALS_FULL_URI", stub_.url() + "/container"}};
+    stub_.Answer("/container", {200, {}, KeysJson("OLD", "2999-01-01T01:00:00Z")});
+    stub_.SetObject("a", "one");
+    auto objects = S3Objects::Open("bucket", clients_, files_);
+    EXPECT_OK((*objects)->Look("a"));
+    return objects;
+  }
+  static void OnThreads(const std::function<void()>& what) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) threads.emplace_back(what);
+    for (std::thread& thread : threads) thread.join();
+  }
   // How often such a request came.
   size_t Asked(const std::string& path) const {
     const auto requests = stub_.requests();
@@ -65,6 +82,7 @@ class Keys : public testing::Test {
   }
 
   Environment environment_ = {{"AWS_EC2_METADATA_DISABLED", "true"}};
+  Environment clients_;
   AwsProfile profile_;
   MemoryFiles files_;
   WallClock clock_;
@@ -260,21 +278,12 @@ TEST_F(Keys, AreAskedForByOneThread) {
   environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container";
   stub_.Answer("/container", {200, {}, KeysJson("ONE", "2026-01-01T01:00:00Z")});
   S3KeyRing& ring = Ring();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] { EXPECT_EQ(ring.Get()->key_id, "ONE"); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  OnThreads([&] { EXPECT_EQ(ring.Get()->key_id, "ONE"); });
   EXPECT_EQ(Asked("/container"), 1u);
 }
 
 TEST_F(Keys, ThatExpiredAreFetchedAnewByTheClient) {
-  Environment environment = {{"AWS_ENDPOINT_URL_S3", stub_.url()},
-                             {"AWS_CONTAINER_CREDENTIALS_FULL_URI", stub_.url() + "/container"}};
-  stub_.Answer("/container", {200, {}, KeysJson("OLD", "2999-01-01T01:00:00Z")});
-  stub_.SetObject("a", "one");
-  auto objects = S3Objects::Open("bucket", environment, files_);
-  ASSERT_OK((*objects)->Look("a"));
+  const auto objects = ClientWithOldKeys();
   stub_.Answer("/container", {200, {}, KeysJson("NEW", "2999-01-01T01:00:00Z")});
   stub_.Fail({"HeadObject", StubFault::Kind::kAnswer, 1, {400, {}, ""}});
   EXPECT_OK((*objects)->Look("a"));
@@ -330,24 +339,15 @@ TEST_F(Keys, ThatAreRefusedToManyThreadsAreRenewedOnce) {
   S3KeyRing& ring = Ring();
   const S3Credentials first = ring.Get().value();
   stub_.Answer("/container", {200, {}, KeysJson("SECOND", "2026-02-01T00:00:00Z")});
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
-      ring.Renew(first, false);
-      EXPECT_EQ(ring.Get()->key_id, "SECOND");
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  OnThreads([&] {
+    ring.Renew(first, false);
+    EXPECT_EQ(ring.Get()->key_id, "SECOND");
+  });
   EXPECT_EQ(Asked("/container"), 2u);
 }
 
 TEST_F(Keys, OfAClientOutliveARefusalWithoutAReason) {
-  Environment environment = {{"AWS_ENDPOINT_URL_S3", stub_.url()},
-                             {"AWS_CONTAINER_CREDENTIALS_FULL_URI", stub_.url() + "/container"}};
-  stub_.Answer("/container", {200, {}, KeysJson("OLD", "2999-01-01T01:00:00Z")});
-  stub_.SetObject("a", "one");
-  auto objects = S3Objects::Open("bucket", environment, files_);
-  ASSERT_OK((*objects)->Look("a"));
+  const auto objects = ClientWithOldKeys();
   stub_.Answer("/container", {404, {}, ""});
   stub_.Fail({"HeadObject", StubFault::Kind::kAnswer, 2, {403, {}, ""}});
   EXPECT_EQ((*objects)->Look("a").error().code, Code::kInvalid);
