@@ -7,6 +7,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
+# shellcheck source=bench/torch_python.sh
+source "$root/bench/torch_python.sh"
 readonly -a kPeers=(s3torchconnector==1.5.0 s3torchconnectorclient==1.5.0 tenacity==9.1.2)
 dir=$root/build/ckpt-bench steps=300
 declare -a passed=()
@@ -36,15 +38,17 @@ done
 
 "$root/tools/setup.sh" --tests --target bench_ckpt
 # LibTorch's own Python, and beside it the packages that only tests and benches need.
-python=$root/.deps/venv/bin/python
+python=$(BenchPython "$root/build")
+test_python=$(TestPython "$root/build")
+packages=$(TestPackages "$root/build")
 mkdir -p "$dir/tmp"
 if [[ ! -e $dir/peers/.complete || $(<"$dir/peers/.complete") != "${kPeers[*]}" ]]; then
   rm -rf "$dir/peers"
-  "$root/.deps/python-tests/bin/python" -m pip install --quiet --disable-pip-version-check \
+  "$test_python" -m pip install --quiet --disable-pip-version-check \
     --no-deps --target "$dir/peers" "${kPeers[@]}"
   echo "${kPeers[*]}" >"$dir/peers/.complete"
 fi
-PYTHONPATH=$(echo "$root"/.deps/python-tests/lib/python3*/site-packages):$dir/peers
+PYTHONPATH=$packages:$dir/peers
 export PYTHONPATH OMP_NUM_THREADS=1
 [[ -e $dir/state.safetensors ]] ||
   "$python" "$root/bench/ckpt/make_state.py" --out "$dir" --steps "$steps"

@@ -6,6 +6,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
+# shellcheck source=bench/torch_python.sh
+source "$root/bench/torch_python.sh"
 dir=$root/build/ckpt-bench rounds=5 worlds=1,2
 
 Help() {
@@ -31,8 +33,8 @@ done
 
 "$root/tools/setup.sh" --tests --target bench_ckpt
 # LibTorch's own Python, and beside it the packages that only tests and benches need.
-python=$root/.deps/venv/bin/python
-PYTHONPATH=$(echo "$root"/.deps/python-tests/lib/python3*/site-packages)
+python=$(BenchPython "$root/build")
+PYTHONPATH=$(TestPackages "$root/build")
 export PYTHONPATH
 mkdir -p "$dir/tmp"
 [[ -e $dir/state.safetensors ]] || "$python" "$root/bench/ckpt/make_state.py" --out "$dir"

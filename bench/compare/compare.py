@@ -79,8 +79,7 @@ def arguments():
     parser.add_argument("--bin", metavar="DIR", type=os.path.abspath, default=f"{ROOT}/build/bin",
                         help="our programs; with it nothing is built (build/bin)")
     parser.add_argument("--python", metavar="FILE", type=os.path.abspath,
-                        default=f"{ROOT}/.deps/venv/bin/python",
-                        help="whose PyTorch the peers use (the one that tools/setup.sh makes)")
+                        help="whose PyTorch the peers use (that of the build)")
     parser.add_argument("--peers", metavar="DIR", type=os.path.abspath,
                         default=f"{ROOT}/build/peers",
                         help="the peers' environment; made where it is missing (build/peers)")
@@ -94,6 +93,9 @@ def arguments():
     lacking = [name for name in PROGRAMS if not os.path.exists(f"{args.bin}/{name}")]
     if lacking and not args.report:
         parser.error(f"{args.bin} has no {', '.join(lacking)}: tools/setup.sh builds them")
+    if not args.python and not args.report:
+        parser.error(f"{args.bin} lies in no build that tells its PyTorch: --python names a Python "
+                     "that has the same")
     args.rounds = args.rounds or (1 if args.quick else 5)
     args.state = args.state or f"{ROOT}/build/{'compare-state' if args.quick else 'ckpt-bench'}"
     return args

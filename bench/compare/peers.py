@@ -2,8 +2,8 @@
 their own.
 
 Promises   who cannot be installed, or imported, is named with the reason, and costs the others
-           nothing. What is there already is not installed again. The PyTorch is the one that we are
-           built with where tools/setup.sh brought one, so that both run the same kernels.
+           nothing. What is there already is not installed again. The PyTorch is that of the Python
+           which is named, the one that we are built with, so that both run the same kernels.
 Does not   touch any other Python.
 """
 import collections
@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 
 # `alone`: packages whose own requirements are left out, since they would bring another PyTorch.
@@ -44,19 +45,36 @@ class Environment:
         self.python = os.path.join(folder, "bin/python")
 
     def make(self):
-        """Why not, or None."""
+        """Why not, or None. One that was made for another PyTorch is made anew."""
+        ours = self.where_torch_is()
+        for path in glob.glob(f"{self.folder}/lib/python3*/site-packages/torch.pth"):
+            with open(path, encoding="utf-8") as file:
+                is_ours = file.read().strip() == ours
+            if ours and not is_ours:
+                self.say(f"{self.folder} has another PyTorch than {self.our_python}: made anew")
+                shutil.rmtree(self.folder)
         if os.path.exists(self.python):
             return None
         failed = self.run([self.our_python, "-m", "venv", self.folder])
         if failed:
             return failed
-        ours = glob.glob(os.path.join(os.path.dirname(self.our_python),
-                                      "../lib/python3*/site-packages/torch"))
         theirs = glob.glob(f"{self.folder}/lib/python3*/site-packages")
         if ours and theirs:
             with open(f"{theirs[0]}/torch.pth", "w", encoding="utf-8") as file:
-                file.write(os.path.dirname(os.path.realpath(ours[0])) + "\n")
+                file.write(f"{ours}\n")
         return None
+
+    def where_torch_is(self):
+        """The folder that holds our_python's, or nothing."""
+        ask = ("import importlib.util as u; "
+               "print(u.find_spec('torch').submodule_search_locations[0])")
+        try:
+            done = subprocess.run([self.our_python, "-c", ask], capture_output=True, text=True,
+                                  cwd="/", check=False)
+        except OSError:
+            return ""
+        found = done.stdout.strip()
+        return os.path.dirname(os.path.realpath(found)) if found else ""
 
     def run(self, command):
         """Why it failed, or None."""

@@ -90,15 +90,20 @@ def kill_in_place(job):
 
 # --- kill -9 of one worker of a foreign program: all exec'd again ---
 
+def turns(kills, runs):
+    """Whose job is next: torchrun's, which take long, are spread evenly over keelrun's."""
+    ours = [((number + 1) / kills, "keelrun") for number in range(kills)]
+    return [system for _, system in sorted(
+        ours + [((number + 1) / runs, "torchrun") for number in range(runs)])]
+
+
 def foreign():
-    for system, kills in (("keelrun", ARGS.kills), ("torchrun", ARGS.runs)):
-        while kills > 0:
-            command = [*launcher(system), "--standalone", "--nproc-per-node=2",
-                       "--max-restarts=1000", *SHELL]
-            # One a job: each further one would wait, since all of its seats fail at once.
-            with jobs.Job(command) as job:
-                put("foreign kill", system, kill_foreign(job, r"^main (\d+) (\d+)"))
-            kills -= 1
+    for system in turns(ARGS.kills, ARGS.runs):
+        command = [*launcher(system), "--standalone", "--nproc-per-node=2",
+                   "--max-restarts=1000", *SHELL]
+        # One a job: each further one would wait, since all of its seats fail at once.
+        with jobs.Job(command) as job:
+            put("foreign kill", system, kill_foreign(job, r"^main (\d+) (\d+)"))
 
 
 def group():

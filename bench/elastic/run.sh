@@ -6,6 +6,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
+# shellcheck source=bench/torch_python.sh
+source "$root/bench/torch_python.sh"
 runs=10 kills=200 out=$root/build/elastic-bench.jsonl scenarios=() report=()
 
 Help() {
@@ -36,6 +38,7 @@ while (($#)); do
 done
 
 "$root/tools/setup.sh" --target bench_elastic
+python=$(BenchPython "$root/build")
 python3 -B "$root/bench/elastic/measure.py" --bin "$root/build/bin" \
-  --python "$root/.deps/venv/bin/python" --runs "$runs" --kills "$kills" "${scenarios[@]}" >"$out"
+  --python "$python" --runs "$runs" --kills "$kills" "${scenarios[@]}" >"$out"
 python3 -B "$root/bench/elastic/report.py" "${report[@]}" "$out"

@@ -123,8 +123,9 @@ def add_job_options(parser):
                             "or a new one")
     group.add_argument("--bin", type=os.path.abspath, default=f"{ROOT}/build/bin", metavar="DIR",
                        help="where keelrun and model_train are (build/bin)")
-    group.add_argument("--python", type=os.path.abspath, default=systems.python_with_torch(ROOT),
-                       metavar="FILE", help="an interpreter with PyTorch, for the DDP script")
+    group.add_argument("--python", type=os.path.abspath, default=sys.executable, metavar="FILE",
+                       help="an interpreter with PyTorch, for the DDP script (run.sh gives the one "
+                            "whose PyTorch the build has)")
     group.add_argument("--torchft-python", type=os.path.abspath,
                        default=f"{ROOT}/build/peers/bin/python", metavar="FILE",
                        help="an interpreter with torchft; bench/compare/peers.py makes it "

@@ -206,9 +206,3 @@ def why_no_step(codes, words):
     ended = ", ".join(f"{count} with {code}" for code, count in sorted(codes.items()))
     return (f"no host ever made a step; launchers that ended by themselves: {ended or 'none'}; "
             f"the last of the first: {words or 'nothing'}")
-
-
-def python_with_torch(root):
-    """The one that tools/setup.sh makes, else ours."""
-    made = os.path.join(root, ".deps/venv/bin/python")
-    return made if os.path.exists(made) else sys.executable

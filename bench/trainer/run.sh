@@ -6,6 +6,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
+# shellcheck source=bench/torch_python.sh
+source "$root/bench/torch_python.sh"
 out=$root/build/trainer-bench.jsonl
 peers=$root/build/peers
 options=() rounds=() scenarios=()
@@ -32,21 +34,23 @@ done
 
 # DCP needs numpy, which comes with the tests' packages.
 "$root/tools/setup.sh" --tests --target bench_trainer
+python=$(BenchPython "$root/build")
+packages=$(TestPackages "$root/build")
 : >"$out"
 for scenario in "${scenarios[@]}"; do
   if [[ $scenario =~ ^(save|stop|resume|loader)$ ]]; then
-    PYTHONPATH=$(echo "$root"/.deps/python-tests/lib/python3*/site-packages) \
+    PYTHONPATH=$packages \
       python3 -B "$root/bench/trainer/stops.py" "$scenario" --bin "$root/build/bin" \
-      --python "$root/.deps/venv/bin/python" --tmp "$root/build" \
+      --python "$python" --tmp "$root/build" \
       ${rounds[@]+"${rounds[@]}"} >>"$out"
   elif [[ $scenario == recovery ]]; then
-    python3 -B "$root/bench/compare/peers.py" "$peers" "$root/.deps/venv/bin/python" >&2
+    python3 -B "$root/bench/compare/peers.py" "$peers" "$python" >&2
     python3 -B "$root/bench/trainer/recovery.py" --bin "$root/build/bin" \
-      --python "$root/.deps/venv/bin/python" --torchft-python "$peers/bin/python" \
+      --python "$python" --torchft-python "$peers/bin/python" \
       ${rounds[@]+"${rounds[@]}"} >>"$out"
   else
     python3 -B "$root/bench/trainer/measure.py" "$scenario" --bin "$root/build/bin" \
-      --python "$root/.deps/venv/bin/python" ${options[@]+"${options[@]}"} >>"$out"
+      --python "$python" ${options[@]+"${options[@]}"} >>"$out"
   fi
 done
 python3 -B "$root/bench/trainer/report.py" "$out"
