@@ -3,10 +3,13 @@
     python ray_train.py --nodes 4 -- --nproc-per-node=8 ./train --checkpoint-dir /shared/run
 
 Promises   a node that dies is replaced by another one of the cluster, as soon as there is one; the
-           others train on meanwhile, and the newcomer joins them. SIGTERM and SIGINT stop all: they
-           save one step, and the exit code is 75.
-Does not   choose nodes or scale the cluster. Start again what is refused (78), misused (2) or has
-           failed more often than --max-restarts allows (1): it stops all, and ends with that code.
+           others train on meanwhile, and the newcomer joins them. Where a node is refused (78) or
+           left out (79), the others go on, if they are enough. Once the training has finished on
+           one node, nothing is started again, and the exit code is 0. SIGTERM and SIGINT stop all:
+           they save one step, and the exit code is 75.
+Does not   choose nodes or scale the cluster. Start again what is misused (2) or has failed more
+           often than --max-restarts allows (1): it stops all, and ends with that code, as with 78
+           where all are refused.
 Needs      Ray 2; keelrun on every node, also on those that come later.
 """
 import argparse
@@ -23,6 +26,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 FINISHED = 0
 STARTED_AGAIN = (75, 76, 77)  # stopped, saved or not; too few hosts
+REFUSED = 78                  # this node does not fit, and would not the next time
 LEFT_OUT = 79                 # the job goes on without this node
 STOPPED = 75
 PAUSE_S = 5                   # before a launcher is started again
@@ -108,10 +112,18 @@ class Job:
             return None
         del self.nodes[number]
         del self.addresses[number]
-        if code in (FINISHED, LEFT_OUT):
-            return code
-        self.stop()
+        if code in (REFUSED, LEFT_OUT) and self.others_go_on():
+            return None
+        # A launcher says 0 once the training has finished on all hosts: who is left is at its end,
+        # too, or looks for a job that is over.
+        if not self.stopping:
+            self.stop()
         return code
+
+    def others_go_on(self):
+        """Whether there are enough of them, of which one at least has a launcher, or will."""
+        launched = bool(self.due) or any(what == "run" for _, what in self.calls.values())
+        return launched and not self.stopping and len(self.nodes) >= self.given.least
 
     def launch_what_is_due(self):
         if self.stopping:   # its signal may have come before the last one was noted
@@ -128,18 +140,17 @@ class Job:
             return []
         return ray.wait(list(self.calls), timeout=1)[0]
 
-    def goes_on(self, codes):
+    def goes_on(self):
         """Whether launchers run, or will; a node that is asked for is none to wait for once the
-        job has ended elsewhere."""
+        job stops or has ended elsewhere."""
         waits = {what for _, what in self.calls.values()}
-        has_ended = self.stopping or any(code is not None for code in codes)
-        return bool(self.due) or "run" in waits or ("address" in waits and not has_ended)
+        return bool(self.due) or "run" in waits or ("address" in waits and not self.stopping)
 
     def run(self):
         for number in range(self.given.nodes):
             self.place(number)
         begun, codes = False, []
-        while not begun or self.goes_on(codes):
+        while not begun or self.goes_on():
             if self.stopping and not begun:
                 return STOPPED
             self.launch_what_is_due()
@@ -163,9 +174,15 @@ class Job:
                 begun = True
                 for number in self.addresses:
                     self.launch(number)
-        codes = [code for code in codes if code is not None]
-        bad = [code for code in codes if code not in (FINISHED, LEFT_OUT, STOPPED)]
-        return bad[0] if bad else FINISHED if FINISHED in codes else max(codes, default=STOPPED)
+        return code_of_job([code for code in codes if code is not None])
+
+
+def code_of_job(codes):
+    harmless = {FINISHED, LEFT_OUT, STOPPED}
+    if FINISHED in codes:   # the training has, whatever became of those that were told to stop
+        harmless |= {*STARTED_AGAIN, REFUSED, *(code for code in codes if code < 0)}
+    bad = [code for code in codes if code not in harmless]
+    return bad[0] if bad else FINISHED if FINISHED in codes else max(codes, default=STOPPED)
 
 
 def main():

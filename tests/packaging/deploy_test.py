@@ -137,8 +137,16 @@ class RayJobTest(unittest.TestCase):
         again, = re.findall(r"(?m)^STARTED_AGAIN = \((.*?)\)", text)
         self.assertEqual({int(one) for one in again.split(",")},
                          {codes["Stopped"], codes["QuorumLost"], codes["Unsaved"]})
-        for name, code in (("LEFT_OUT", "Shunned"), ("STOPPED", "Stopped")):
+        for name, code in (("LEFT_OUT", "Shunned"), ("STOPPED", "Stopped"),
+                           ("REFUSED", "Refused")):
             self.assertRegex(text, rf"(?m)^{name} = {codes[code]}\b")
+
+    def test_who_mounts_the_claim_may_write_there(self):
+        for group in (self.cluster["headGroupSpec"], self.workers):
+            pod = group["template"]["spec"]
+            if any("persistentVolumeClaim" in one for one in pod.get("volumes", [])):
+                self.assertEqual(pod["securityContext"]["fsGroup"], 1000)
+        self.assertIn("volumes", self.workers["template"]["spec"])
 
 
 class SystemdTest(unittest.TestCase):
@@ -181,6 +189,15 @@ class SystemdTest(unittest.TestCase):
                          [str(codes["Stopped"]), str(codes["Unsaved"])])
         self.assertEqual(self.values["RestartPreventExitStatus"].split(),
                          [str(codes["Usage"]), str(codes["Refused"])])
+
+    def test_it_waits_for_the_disks_that_it_saves_on(self):
+        self.assertIn("remote-fs.target", self.values["After"].split())
+        readme = (PACKAGING / "README.md").read_text()
+        examples = [one for one in re.findall(r"(?s)```ini\n(.*?)```", readme) if "User=" in one]
+        examples += re.findall(r"(?m)^(?:#   .*\n)+#   User=.*$", self.text)
+        self.assertEqual(len(examples), 3)
+        for example in examples:   # each saves elsewhere than in the unit's own folder
+            self.assertRegex(example, r"\[Unit\]\n(?:#   )?RequiresMountsFor=/")
 
 
 class WorkflowsTest(unittest.TestCase):

@@ -1,8 +1,10 @@
 """packaging/ray/ray_train.py on a real Ray of this machine, whose nodes are raylets of their own.
 
-Promises   whatever is killed, the job ends with the bits of an undisturbed run.
+Promises   whatever is killed, the job ends with the bits of an undisturbed run. What the script
+           does about each exit code is tried without Ray, too.
 Does not   have several machines: all nodes have one address. Start a RayJob.
 """
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -10,7 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 import checks
 
@@ -111,8 +115,154 @@ class RayTest(unittest.TestCase):
 
     def test_what_is_refused_ends_the_job(self):
         driver = self.start(0)
-        self.assertIn(driver.wait(checks.HANG_LIMIT_S), (1, 2), self.log())
+        self.assertEqual(driver.wait(checks.HANG_LIMIT_S), 78, self.log())
         self.assertNotIn("is asked for", self.log())
+
+    def test_the_others_go_on_without_a_newcomer_that_is_refused(self):
+        # The nodes' keelrun is one that refuses as soon as a file says so.
+        folder = self.world / "bin"
+        folder.mkdir()
+        refused = self.world / "refused"
+        (folder / "keelrun").write_text(f"#!/bin/sh\n[ -e {refused} ] && exit 78\n"
+                                        f"exec {BIN}/keelrun \"$@\"\n")
+        (folder / "keelrun").chmod(0o755)
+        with mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+            self.nodes += [self.cluster.add_node(num_cpus=1)]
+        self.cluster.remove_node(self.nodes[0])
+        driver = self.start(8000)
+        self.await_text("workers=2 hosts=2")
+        self.await_text(" info step ")
+        refused.touch()
+        self.cluster.remove_node(self.nodes[1], allow_graceful=False)
+        self.await_text("workers=1 hosts=1")
+        with mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+            self.cluster.add_node(num_cpus=1)
+        self.await_text("ended with 78")
+        self.assert_finished(driver, 8000)
+
+
+class Call:
+    """What a node is asked for; ready once it has an answer."""
+
+    def __init__(self, answer=None):
+        self.answer = answer
+
+
+class ScriptedRay:
+    """In place of Ray: nodes that are there at once, and launchers that end as they are told to.
+
+    `ends`: (node, code) in the order in which launchers end; LOST in place of a code is a node that
+    dies, whose place stays empty. Who is told to stop ends with `when_stopped`."""
+    LOST = object()
+
+    def __init__(self, ends, when_stopped=75):
+        self.ends, self.when_stopped = list(ends), when_stopped
+        self.running = {}       # node -> the call of its launcher
+        self.launched = []      # nodes, in the order in which launchers were started
+        self.stopped = set()
+        self.empty = set()
+
+    def node(self, number):
+        def run(_words):
+            self.launched.append(number)
+            self.running[number] = Call()
+            return self.running[number]
+
+        def method(call):
+            return types.SimpleNamespace(remote=call)
+        return types.SimpleNamespace(
+            address=method(lambda: Call(None if number in self.empty else f"host{number}")),
+            run=method(run), stop=method(lambda: self.stopped.add(number)))
+
+    def wait(self, calls, timeout):
+        del timeout
+        ready = [call for call in calls if call.answer is not None]
+        if not ready:
+            number, answer = self.next_end()
+            call = self.running.pop(number)
+            call.answer = answer
+            if answer is self.LOST:
+                self.empty.add(number)
+            ready = [call]
+        return ready, []
+
+    def next_end(self):
+        told = sorted(self.stopped & set(self.running))
+        if told and (not self.ends or self.ends[0][0] not in self.running):
+            return told[0], self.when_stopped
+        if not self.ends:
+            raise AssertionError(f"it waits for ever, for {sorted(self.running)}")
+        return self.ends.pop(0)
+
+    def script(self):
+        """ray_train.py, with this for Ray."""
+        ray = types.ModuleType("ray")
+        ray.remote = lambda **_: lambda kind: kind
+        ray.wait, ray.get = self.wait, self.get
+        ray.get_runtime_context = lambda: types.SimpleNamespace(get_job_id=lambda: "1")
+        parts = {"ray": ray, "ray.util": types.ModuleType("ray.util")}
+        for name, value in (("ray.exceptions.RayActorError", LookupError),
+                            ("ray.util.placement_group.placement_group", lambda *_, **__: None),
+                            ("ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy",
+                             lambda _, number: number)):
+            module, _, last = name.rpartition(".")
+            parts[module] = types.ModuleType(module)
+            setattr(parts[module], last, value)
+        spec = importlib.util.spec_from_file_location("ray_train", SCRIPT)
+        script = importlib.util.module_from_spec(spec)
+        with mock.patch.dict(sys.modules, parts):
+            spec.loader.exec_module(script)
+        script.Node.options = lambda scheduling_strategy, **_: types.SimpleNamespace(
+            remote=lambda: self.node(scheduling_strategy))
+        script.PAUSE_S = 0
+        return script
+
+    def get(self, call):
+        if call.answer is self.LOST:
+            raise LookupError
+        return call.answer
+
+
+class DecisionsTest(unittest.TestCase):
+    def job(self, nodes, ends, least=1, **more):
+        """Its exit code, and the world in which it was."""
+        world = ScriptedRay(ends, **more)
+        given = types.SimpleNamespace(nodes=nodes, least=least, cpus=1, gpus=0, port=1,
+                                      restarts=100, words=["train"])
+        return world.script().Job(given).run(), world
+
+    def test_the_others_go_on_without_a_node_that_is_refused(self):
+        code, world = self.job(3, [(1, 78), (0, 75), (0, 0)])
+        self.assertEqual(code, 0)
+        self.assertEqual(world.launched, [0, 1, 2, 0])   # node 0 is started again, node 1 is not
+
+    def test_a_job_of_which_all_are_refused_ends(self):
+        code, world = self.job(3, [(0, 78), (2, 78), (1, 78)])
+        self.assertEqual((code, world.launched), (78, [0, 1, 2]))
+
+    def test_too_few_that_are_not_refused_are_stopped(self):
+        code, world = self.job(3, [(0, 78), (2, 78)], least=2)
+        self.assertEqual((code, world.stopped), (78, {1}))
+
+    def test_a_refused_node_waits_for_nobody_who_may_never_come(self):
+        code, _ = self.job(2, [(0, ScriptedRay.LOST), (1, 78)])
+        self.assertEqual(code, 78)
+
+    def test_nobody_is_started_again_once_the_job_has_finished(self):
+        for last in (0, 75, 76, 77, 78, -9):
+            with self.subTest(last):
+                code, world = self.job(3, [(0, 75), (1, 0), (2, last)], when_stopped=76)
+                self.assertEqual((code, world.launched), (0, [0, 1, 2, 0]))
+
+    def test_who_still_looks_for_a_finished_job_is_stopped(self):
+        code, world = self.job(2, [(0, 0)])
+        self.assertEqual((code, world.stopped), (0, {1}))
+
+    def test_what_fails_stops_all(self):
+        for failed in (1, 2):
+            with self.subTest(failed):
+                code, world = self.job(3, [(1, failed)])
+                self.assertEqual((code, world.stopped), (failed, {0, 2}))
 
 
 if __name__ == "__main__":
