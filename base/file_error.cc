@@ -20,6 +20,28 @@ std::string_view CureOf(int error_number) {
   }
 }
 
+// What a network file system gives while its server or its network is away. A disk that breaks
+// gives the first one, too.
+bool MayPass(int error_number) {
+  switch (error_number) {
+    case EIO:
+    case EREMOTEIO:
+    case ESTALE:
+    case ETIMEDOUT:
+    case ENOTCONN:
+    case ESHUTDOWN:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ENOLCK: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 Code CodeOfErrno(int error_number) {
@@ -37,7 +59,7 @@ Error FileError(std::string_view operation, const std::string& path, int error_n
   std::string message(operation);
   message += " " + path + ": " + std::generic_category().message(error_number);
   message += CureOf(error_number);
-  return {CodeOfErrno(error_number), message};
+  return {CodeOfErrno(error_number), message, MayPass(error_number)};
 }
 
 Error LockHeldError(const std::string& path, const std::string& owner) {

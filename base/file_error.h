@@ -1,5 +1,6 @@
 // FileError: how an errno of the disk becomes an Error, by one table for real and made-up disks.
-// Promises   the message holds operation, path, the system's text and, where we know one, a cure.
+// Promises   the message holds operation, path, the system's text and, where we know one, a cure;
+//            may_pass says whether the file system may answer another time.
 // Threads    any.
 #pragma once
 

@@ -36,10 +36,11 @@ std::string_view CodeName(Code code);
 struct Error {
   Code code = Code::kForeign;
   std::string message;
+  bool may_pass = false;  // a disk or file system failed that may answer the next time
 
   // "saving step 12: <message>": whoever passes an error up says what it was doing.
   Error Doing(std::string_view what) const {
-    return {code, std::string(what) + ": " + message};
+    return {code, std::string(what) + ": " + message, may_pass};
   }
 };
 

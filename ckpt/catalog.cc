@@ -168,7 +168,8 @@ void Judge(Files& files, const Contents& contents, const Result<Manifest>& manif
     const Code code = manifest.error().code;
     const bool is_refused = contents.sizes.has_value() && code == Code::kInvalid;   // by a store
     entry->unreadable = MayBeSound(code) || is_refused;
-    entry->unreached = MayBeSound(code) && contents.sizes.has_value();
+    entry->unreached = manifest.error().may_pass ||
+                       (MayBeSound(code) && contents.sizes.has_value());
     return;
   }
   entry->step = manifest->description.step;
@@ -275,6 +276,7 @@ Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
       unread.state = StepState::kDamaged;
       unread.reason = entry.error().message;
       unread.unreadable = true;
+      unread.unreached = entry.error().may_pass;
       steps.push_back(std::move(unread));
     } else {
       return entry.error();

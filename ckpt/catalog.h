@@ -32,7 +32,7 @@ struct StepEntry {
   StepState state = StepState::kPartial;
   std::string reason;          // why it is not complete; empty if it is
   bool unreadable = false;     // its place did not return it
-  bool unreached = false;      // since the store it is in could not be reached
+  bool unreached = false;      // since its store or file system could not be reached
   bool pinned = false;
   bool put_aside = false;      // in a bucket: a job has taken it out of the way (ckpt/put_aside.h)
   // A live process holds a lock of one of its attempts; in a bucket, where nobody holds one: it has

@@ -175,5 +175,16 @@ TEST(FileError, TheCodeTellsTheReaction) {
   }
 }
 
+TEST(FileError, SaysWhetherTheFileSystemMayAnswerLater) {
+  for (const int passing : {EIO, ESTALE, ETIMEDOUT, ENOTCONN, EHOSTDOWN}) {
+    const Error error = FileError("open", "/ckpts/a", passing);
+    EXPECT_TRUE(error.may_pass) << passing;
+    EXPECT_TRUE(error.Doing("holding it").may_pass) << passing;
+  }
+  for (const int lasting : {ENOENT, ENOSPC, EACCES, EROFS, ENOTDIR}) {
+    EXPECT_FALSE(FileError("open", "/ckpts/a", lasting).may_pass) << lasting;
+  }
+}
+
 }  // namespace
 }  // namespace keel

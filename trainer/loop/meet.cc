@@ -155,7 +155,9 @@ class Meeting {
       if (group_.rank() == 0) (void)parts_.saver().directory().HoldAnewWhereLost();
       KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory().id()));
       if (ids[0] == id) {
-        if (!seen.ok()) refused_ = Elsewhere(seen.error());
+        if (seen.ok()) break;
+        KEEL_TRY(CheckRefused(parts_.saver().config().root, seen.error()));
+        refused_ = Elsewhere(seen.error());
         break;
       }
       id = ids[0];
@@ -251,11 +253,13 @@ class Meeting {
     return "";
   }
 
-  // A store that cannot be reached now may answer later. So that is no refusal, after which nobody
-  // would try again, and no break of the group either: this worker fails, and is started again.
+  // A store or a network file system that cannot be reached now may answer later. So that is no
+  // refusal, after which nobody would try again, and no break of the group either: this worker
+  // fails, and is started again.
   Status CheckRefused(const std::string& place, const Error& error) const {
-    const bool may_answer = IsInBucket(parts_.keeping->files, place) && MayBeSound(error.code);
-    return may_answer ? Status(Error{Code::kIo, error.message}) : Ok();
+    const bool may_answer =
+        error.may_pass || (IsInBucket(parts_.keeping->files, place) && MayBeSound(error.code));
+    return may_answer ? Status(Error{Code::kIo, error.message, true}) : Ok();
   }
 
   // Weights complete only a state that the program has just built, not one that is half received.

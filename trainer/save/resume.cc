@@ -75,12 +75,16 @@ struct Attempt {
   bool resumed = false;
   std::string why_not;
   bool unreadable = false;   // the disk or the store failed; it may work next time
-  bool unreached = false;    // the store could not be reached
+  bool unreached = false;    // the store or file system could not be reached
   bool silent = false;       // see IsSilent()
 };
 
 bool IsUnreached(Files& files, const std::string& dir, const Error& error) {
-  return MayBeSound(error.code) && IsInBucket(files, dir);
+  return error.may_pass || (MayBeSound(error.code) && IsInBucket(files, dir));
+}
+
+Error Unusable(bool unreached, const std::string& why) {
+  return {unreached ? Code::kIo : Code::kInvalid, why, unreached};
 }
 
 // The store did not answer: whatever else it holds may be waited for as long.
@@ -135,11 +139,14 @@ Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool
   return TakeNumbers(task.state, checkpoint, exact);
 }
 
-// An error means that the checkpoint is whole, but not ours.
-Result<Attempt> TryOne(const Task& task, const std::string& dir) {
+// `text` names it: the directory itself, or where to find it. An error means that the checkpoint is
+// whole, but not ours.
+Result<Attempt> TryOne(const Task& task, const std::string& dir, const std::string& text) {
   const auto checkpoint =
       Ticking(task.tick, [&] { return Checkpoint::Open(task.files, dir); });
   if (!checkpoint.ok()) return NotUsable(task.files, dir, checkpoint.error());
+  const Status named = CheckIsNamed(**checkpoint, text);
+  if (!named.ok()) return NotUsable(task.files, dir, named.error());
   KEEL_TRY_ASSIGN(const bool exact,
                   CheckSameJob(task.state, **checkpoint, task.config.fingerprint,
                                task.config.allow_inexact));
@@ -180,7 +187,7 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     }
     Attempt attempt{false, entry->reason, entry->unreadable, entry->unreached};
     if (entry->state == StepState::kComplete) {
-      KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
+      KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir, entry->dir));
     }
     if (attempt.resumed) {
       for (const StepEntry& one : damaged) {
@@ -193,8 +200,8 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     if (entry->state == StepState::kPartial) continue;
     const std::string line = "\n  " + entry->dir + ": " + attempt.why_not;
     if (task.config.strict) {
-      return Error{attempt.unreached ? Code::kIo : Code::kInvalid,
-                   "--strict: the newest checkpoint cannot be used:" + line};
+      return Unusable(attempt.unreached,
+                      "--strict: the newest checkpoint cannot be used:" + line);
     }
     passed += line;
     unreached |= attempt.unreached;
@@ -208,10 +215,10 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
   }
   if (passed.empty()) return ResumeOutcome{};
   if (!silent.empty()) passed += "\n  " + silent + " does not answer: the others were not tried";
-  return Error{unreached ? Code::kIo : Code::kInvalid,
-               "no checkpoint in " + Places(task.config) +
-                   " can be used, and beginning anew would leave them behind:" + passed +
-                   "\nrepair one (`keel repair`), or give another --checkpoint-dir"};
+  return Unusable(unreached,
+                  "no checkpoint in " + Places(task.config) +
+                      " can be used, and beginning anew would leave them behind:" + passed +
+                      "\nrepair one (`keel repair`), or give another --checkpoint-dir");
 }
 
 // Of the directory and its mirror together, by step; of one step, what the directory has is last,
@@ -309,10 +316,10 @@ Status CheckNamesNoOlder(const Task& task, const std::vector<StepEntry>& entries
 Result<ResumeOutcome> ResumeFrom(const Task& task) {
   const auto ask = [&](const auto& question) { return Ticking(task.tick, question); };
   const auto use = [&](const std::string& dir) -> Status {
-    KEEL_TRY_ASSIGN(const Attempt attempt, TryOne(task, dir));
+    KEEL_TRY_ASSIGN(const Attempt attempt, TryOne(task, dir, task.config.resume_from));
     if (attempt.resumed) return Ok();
-    return Error{attempt.unreached ? Code::kIo : Code::kInvalid,
-                 "--resume-from " + dir + " cannot be used: " + attempt.why_not};
+    return Unusable(attempt.unreached,
+                    "--resume-from " + dir + " cannot be used: " + attempt.why_not);
   };
   KEEL_TRY_ASSIGN(const std::string dir,
                   UseNamed(task.files, task.config.resume_from, ask, use));

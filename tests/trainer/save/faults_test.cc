@@ -407,5 +407,15 @@ TEST_F(Replaced, DirectoryByAFileIsLoudAndIsGotOver) {
   ExpectSameEnd();
 }
 
+// A network file system may answer a moment later: refused, nobody would look again. 116 is ESTALE.
+TEST_F(RiggedJob, ADirectoryThatDoesNotAnswerYetIsNoRefusal) {
+  Rig({"* sync " + ParentDir(dir_) + " 1 116"});
+  const auto job = Start(2, Saving({"--steps=8"}), {"--max-restarts=100"});
+  job->Await("worker-died .*Stale file handle");
+  Rig({});
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, {"--steps=8"}));
+}
+
 }  // namespace
 }  // namespace keel
