@@ -169,7 +169,8 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   EndStory(action.code, outcome);
   // Where there is no store nobody can be told anything, and the machine costs money until the end.
   const bool gave_up = action.code == kExitQuorumLost || action.code == kExitFinished;
-  const bool is_cut_off = gave_up && !trouble_.empty() && !board_->coordinates();
+  const bool can_tell = board_->coordinates() && !board_->is_cut_off();
+  const bool is_cut_off = gave_up && !trouble_.empty() && !can_tell;
   board_->Finish(no_store_ || is_cut_off);
 }
 

@@ -148,7 +148,7 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
   const std::string store = where_.bind.empty() ? "127.0.0.1" : where_.bind;
   const auto connect = [this, store, port, term = next.term](
                            const CancelToken& ending) -> Result<std::unique_ptr<Store>> {
-    if (where_.home != nullptr) return where_.home->ConnectCoordinator(term);
+    if (where_.home != nullptr) return where_.home->ConnectCoordinatorUntil(term, ending);
     if (where_.is_alone) return alone_.Connect("");
     return stores_.Connect(store, port, kOwnStoreLimit, ending);
   };
@@ -468,7 +468,8 @@ void Board::Finish(bool at_once) {
   guide_.NoteFinishing();
   const bool is_stopping = keeper_ && keeper_->is_stopping();
   const Duration needed = is_stopping ? kEndReadLimit : kHandOverLimit;
-  LimitFinish(at_once ? Duration(0) : coordinates() ? needed : kFinishLimit);
+  const bool leads = coordinates() && (is_stopping || !is_cut_off());
+  LimitFinish(at_once ? Duration(0) : leads ? needed : kFinishLimit);
   member_thread_->Wake();
   if (keeper_) keeper_->Wake();
   CheckFinished();

@@ -87,6 +87,8 @@ class Board {
   std::string peer() const;
   // Whether this host coordinates, as far as it knows.
   bool coordinates() const { return keeps() && follows_own_; }
+  // The boards lie in a home that is away, so that not even who coordinates can tell anybody.
+  bool is_cut_off() const { return where_.home != nullptr && is_away_; }
   // The board that is followed, for people.
   std::string Target() const { return guide_.Target(); }
 
@@ -207,6 +209,7 @@ class Board {
   std::string newest_link_;            // ... that the lease named
   std::string shared_epoch_;           // ... that all hosts of it have found in the lease
   bool is_lost_ = false;               // the board is
+  bool is_away_ = false;               // it could not be reached when it was last tried
   bool has_board_ = false;             // one was reached, ever
   bool is_known_ = false;              // the store has this job, or the user was told otherwise
   std::optional<TimePoint> answered_;  // since when a store answers

@@ -12,6 +12,7 @@ constexpr Duration kUnknownTime = std::chrono::seconds(5);
 
 // Warns once if a store answers, but no coordinator has opened this job there.
 void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
+  if (step.status.ok()) is_away_ = false;   // before what it has read is told
   if (!step.status.ok() || is_known_) return;
   is_known_ = !step.events.empty();
   if (!answered_) answered_ = polled;
@@ -25,8 +26,11 @@ void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
 
 void Board::OnMemberTrouble(const Status& status) {
   if (!status.ok() && IsRefusedFor(status.error())) return events_.on_refused(status.error());
+  is_away_ = !status.ok();
   events_.on_trouble(status);
-  if (!status.ok() && finishing_ && !coordinates() && !has_moved_) LimitFinish(Duration(0));
+  // A home that is away may come back. Whoever has decided the end waits that long for the others.
+  const bool may_tell = coordinates() && (!is_cut_off() || keeper_->is_stopping());
+  if (is_away_ && finishing_ && !may_tell && !has_moved_) LimitFinish(Duration(0));
 }
 
 // A newcomer that at first saw nobody may find another job there later.

@@ -17,6 +17,7 @@ constexpr int kStepsMost = 4;
 }  // namespace
 
 Result<std::unique_ptr<Store>> ClaimedFinder::Connect(const CancelToken& ending) {
+  ending_ = ending;
   std::string waits = "the role of the coordinator goes from host to host";
   for (int i = 0; i < kStepsMost && !ending.cancelled(); ++i) {
     KEEL_TRY_ASSIGN(const ClaimStep step, LookAndDecide(ending));
@@ -36,7 +37,7 @@ Result<std::unique_ptr<Store>> ClaimedFinder::Connect(const CancelToken& ending)
 }
 
 bool ClaimedFinder::IsOver() {
-  const Result<ClaimStep> step = LookAndDecide(CancelToken::Never());
+  const Result<ClaimStep> step = LookAndDecide(ending_);
   // Where the claim cannot be looked at, the board cannot be reached either, and its owner sees it.
   if (!step.ok() || step->verdict == ClaimStep::Verdict::kStay) return false;
   std::string coordinator;
@@ -53,7 +54,7 @@ bool ClaimedFinder::IsOver() {
 }
 
 Result<ClaimStep> ClaimedFinder::LookAndDecide(const CancelToken& ending) {
-  KEEL_TRY_ASSIGN(const std::optional<RoleClaim> seen, home_.Look());
+  KEEL_TRY_ASSIGN(const std::optional<RoleClaim> seen, home_.LookUntil(ending));
   bool is_in_doubt = false;
   RoleClaim followed;
   {

@@ -93,6 +93,7 @@ class ClaimedFinder : public BoardGuide {
   Clock& clock_;
   JobHome& home_;
   const Events events_;
+  CancelToken ending_ = CancelToken::Never();   // of the last Connect(); the member's thread's own
   mutable std::mutex mutex_;
   State state_;   // mutex_ guards it; only the member's thread changes `view` and `followed`
 };

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "elastic/decisions/claiming.h"
+#include "store/cancel.h"
 #include "store/store.h"
 
 namespace keel {
@@ -38,6 +39,18 @@ class JobHome {
   virtual Result<std::unique_ptr<Store>> ConnectCoordinator(int64_t term) = 0;
   // For reading a board of the past, which it does not keep alive.
   virtual Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim& claim) = 0;
+
+  // The same, for as long as somebody wants it: once `ending` is raised nobody waits for the
+  // answer, or for one of that store. A place whose answers cannot take long need not heed it.
+  virtual Result<std::optional<RoleClaim>> LookUntil(const CancelToken& ending) {
+    (void)ending;
+    return Look();
+  }
+  virtual Result<std::unique_ptr<Store>> ConnectCoordinatorUntil(int64_t term,
+                                                                 const CancelToken& ending) {
+    (void)ending;
+    return ConnectCoordinator(term);
+  }
 
   // "the etcd cluster at 10.0.0.1:2379"
   virtual std::string Text() const = 0;

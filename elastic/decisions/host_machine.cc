@@ -380,12 +380,6 @@ void HostMachine::Exit(int code, const std::string& why) {
   Do(ExitHost{code}, why);
 }
 
-TimePoint HostMachine::StoreDeadline() const {
-  if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return kNever;
-  return std::max(store_grace_, contact_ ? *contact_ + config_.store_limit
-                                         : born_ + config_.join_limit);
-}
-
 // A supervisor that acts long after a limit, or after the time of its next wake-up, was suspended.
 // What the store and its workers said meanwhile is yet to be read, so limits that passed in that
 // time are extended by a moment.
@@ -426,15 +420,15 @@ std::optional<std::string> HostMachine::LastFailure() const {
 
 void HostMachine::CheckStore(TimePoint now) {
   if (now < StoreDeadline()) return;
+  const std::string lost = "the store could not be reached for " +
+                           DurationText(contact_ ? config_.store_limit : config_.join_limit);
+  if (mode_ == Mode::kLeaving) return EndJob(LeaveCode(), record_.reason + ", and " + lost, now);
   const bool finished =
       std::all_of(record_.seats.begin(), record_.seats.end(),
                   [](const SeatRecord& seat) { return seat.state == SeatState::kFinished; });
   const std::optional<std::string> failure = finished ? std::nullopt : LastFailure();
   if (failure) return EndJob(kExitFailed, *failure, now);
-  EndJob(finished ? kExitFinished : kExitQuorumLost,
-         "timed out: the store could not be reached for " +
-             DurationText(contact_ ? config_.store_limit : config_.join_limit),
-         now);
+  EndJob(finished ? kExitFinished : kExitQuorumLost, "timed out: " + lost, now);
 }
 
 void HostMachine::OnTime(TimePoint now) {

@@ -15,8 +15,10 @@
 
 namespace keel {
 
-// The limit of one attempt at one member; then the next member is asked.
+// The limit of one attempt at one member; then the next member is asked. A cluster may be slower:
+// after each round in which a member gave no answer the limit is twice as long, up to the most.
 inline constexpr Duration kEtcdAttemptLimit = std::chrono::milliseconds(500);
+inline constexpr Duration kEtcdAttemptLimitMost = std::chrono::seconds(2);
 inline constexpr uint16_t kEtcdPort = 2379;
 
 struct EtcdMember {

@@ -17,8 +17,9 @@ std::string LastText(int64_t term, const std::string& text) {
 }  // namespace
 
 EtcdClaims::Held::~Held() {
-  // The next claim must still be told which terms were claimed.
-  if (memory) memory->LetExpire();
+  // The next claim must still be told which terms were claimed. Where ours was not made nothing
+  // hangs on that lease, which is given back.
+  if (memory && may_be_made) memory->LetExpire();
 }
 
 EtcdClaims::EtcdClaims(EtcdAccess access, const std::string& prefix, std::chrono::seconds ttl,
@@ -32,9 +33,9 @@ std::shared_ptr<EtcdClaims::Held> EtcdClaims::held() const {
   return held_;
 }
 
-Result<EtcdClaims::Terms> EtcdClaims::Read(Duration limit) {
+Result<EtcdClaims::Terms> EtcdClaims::Read(Duration limit, const CancelToken& cancel) {
   const Json question = EtcdRangeQuestion(EtcdRange::Prefix(keys_.Terms()));
-  KEEL_TRY_ASSIGN(const Json answer, client_.Ask("/v3/kv/range", question, limit));
+  KEEL_TRY_ASSIGN(const Json answer, client_.Ask("/v3/kv/range", question, limit, cancel));
   KEEL_TRY_ASSIGN(EtcdReply reply, EtcdRangeReply(answer));
   Terms terms;
   for (EtcdKeyValue& found : reply.results[0]) {
@@ -61,8 +62,8 @@ Result<EtcdClaims::Terms> EtcdClaims::Read(Duration limit) {
   return terms;
 }
 
-Result<std::optional<EtcdClaims::Seen>> EtcdClaims::Look() {
-  KEEL_TRY_ASSIGN(const Terms terms, Read(limit_));
+Result<std::optional<EtcdClaims::Seen>> EtcdClaims::Look(const CancelToken& cancel) {
+  KEEL_TRY_ASSIGN(const Terms terms, Read(limit_, cancel));
   return terms.last;
 }
 
@@ -92,7 +93,7 @@ Result<bool> EtcdClaims::Claim(int64_t term, const std::string& text) {
 // The revision of our claim; 0: the terms are not any more as they were. The question may be asked
 // several times: the lease shows whether a claim that is there already is ours.
 Result<int64_t> EtcdClaims::Make(int64_t term, const std::string& text, const Terms& before,
-                                 const Held& held, Duration limit) {
+                                 Held& held, Duration limit) {
   const std::string key = keys_.Term(term);
   EtcdTxn txn;
   txn.compares = {EtcdModRevisionIs(keys_.LastTerm(), before.last_revision),
@@ -103,12 +104,13 @@ Result<int64_t> EtcdClaims::Make(int64_t term, const std::string& text, const Te
     if (former.key != key) txn.then.push_back(EtcdDelete({former.key}));
   }
   txn.otherwise = {EtcdRead({key})};
+  held.may_be_made = true;   // until there is an answer
   KEEL_TRY_ASSIGN(const Json answer, client_.Ask("/v3/kv/txn", txn.Question(), limit));
   KEEL_TRY_ASSIGN(const EtcdReply reply, EtcdTxnReply(answer));
   if (reply.succeeded) return reply.revision;
-  if (reply.results.empty() || reply.results[0].empty()) return 0;
-  const EtcdKeyValue& there = reply.results[0][0];
-  return there.lease == held.lease->id() ? there.create_revision : 0;
+  const bool is_there = !reply.results.empty() && !reply.results[0].empty();
+  held.may_be_made = is_there && reply.results[0][0].lease == held.lease->id();
+  return held.may_be_made ? reply.results[0][0].create_revision : 0;
 }
 
 Status EtcdClaims::Beat() {

@@ -45,7 +45,7 @@ class EtcdClaims {
     bool is_alive = false;         // it is in force: neither released nor over
     int64_t create_revision = 0;   // of its key; 0 unless it is alive
   };
-  Result<std::optional<Seen>> Look();
+  Result<std::optional<Seen>> Look(const CancelToken& cancel = CancelToken::Never());
 
   // Claims `term`, with a text for those who look. False: it is not higher than the last one. A
   // claim that is held already is released first.
@@ -69,6 +69,7 @@ class EtcdClaims {
     std::unique_ptr<EtcdLease> lease;    // of the claim
     std::unique_ptr<EtcdLease> memory;   // of the last term, which outlives the claim
     std::atomic<bool> is_gone = false;   // Beat() has seen that
+    bool may_be_made = false;            // the claim was, or nobody knows
     ~Held();
   };
   // All that is known of terms.
@@ -78,9 +79,9 @@ class EtcdClaims {
     std::vector<EtcdKeyValue> alive;
   };
   std::shared_ptr<Held> held() const;
-  Result<Terms> Read(Duration limit);
+  Result<Terms> Read(Duration limit, const CancelToken& cancel = CancelToken::Never());
   Result<int64_t> Make(int64_t term, const std::string& text, const Terms& before,
-                       const Held& held, Duration limit);
+                       Held& held, Duration limit);
 
   const EtcdAccess access_;
   const EtcdKeys keys_;

@@ -28,6 +28,16 @@ bool Has(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
+// What store/resolve.h says of a name. It holds its own cure.
+bool IsOfNames(const std::string& words) {
+  return Has(words, "cannot be resolved") || Has(words, "name service did not answer");
+}
+
+// A member that was there, or not, has said nothing.
+bool IsSilence(const std::optional<Error>& failure) {
+  return failure && failure->code == Code::kTimeout && !IsOfNames(failure->message);
+}
+
 // A refusal's number and words: as an answer, and within an answer that goes on line by line.
 struct Words {
   int64_t code = 0;
@@ -52,8 +62,8 @@ Words WordsOf(const Json& answer) {
 
 }  // namespace
 
-EtcdClient::EtcdClient(EtcdAccess access)
-    : access_(std::move(access)), random_(EntropySeed()) {
+EtcdClient::EtcdClient(EtcdAccess access, CancelToken ending)
+    : access_(std::move(access)), ending_(std::move(ending)), random_(EntropySeed()) {
   KEEL_CHECK(!access_.members.empty(), "an etcd cluster without members");
   current_ = random_.Uniform(access_.members.size());  // or all clients would ask the first one
 }
@@ -64,31 +74,52 @@ Result<EtcdClient::Attempt> EtcdClient::InTurn(Duration limit, bool may_repeat,
                                                const CancelToken& cancel, F&& attempt) {
   const TimePoint end = RealClock().Monotonic() + limit;
   turn_end_ = end;
-  std::vector<std::optional<Error>> failures(access_.members.size());
+  cancel_ = cancel.can_be_cancelled() ? cancel : ending_;
+  const size_t members = access_.members.size();
+  // Of several members one may be dead while others answer. One that is alone is given at once what
+  // it needed before.
+  if (members > 1) patience_ = kEtcdAttemptLimit;
+  std::vector<std::optional<Error>> failures(members);
+  std::vector<Duration> given(members);   // the most that one attempt at that member had
   const auto explain = [&] {
     std::vector<std::string> words;
-    for (const std::optional<Error>& failure : failures) {
-      if (!failure) continue;
-      const bool is_new = std::find(words.begin(), words.end(), failure->message) == words.end();
-      if (is_new) words.push_back(failure->message);
+    for (size_t i = 0; i < members; ++i) {
+      if (!failures[i]) continue;
+      std::string said = failures[i]->message;
+      if (IsSilence(failures[i])) {
+        said += " within the " + DurationText(given[i]) + " that it was given";
+      }
+      if (std::find(words.begin(), words.end(), said) == words.end()) words.push_back(said);
     }
     return Everyone(words);
   };
   for (size_t asked = 1;; ++asked) {
-    if (cancel.cancelled()) return Error{Code::kCancelled, "asking etcd was cancelled"};
+    if (cancel_.cancelled()) return Error{Code::kCancelled, "asking etcd was cancelled"};
     const TimePoint now = RealClock().Monotonic();
-    Attempt made = attempt(std::min(end, now + kEtcdAttemptLimit));
+    const Duration most = std::min(patience_, end - now);
+    Attempt made = attempt(now + most);
     using Kind = Attempt::Kind;
+    const bool has_answered = made.kind == Kind::kAnswered || made.kind == Kind::kRefused;
+    const bool is_quick = RealClock().Monotonic() - now < kEtcdAttemptLimit;
+    if (has_answered && is_quick) patience_ = kEtcdAttemptLimit;
     if (made.kind == Kind::kRefused) return made.error;
-    if (made.kind == Kind::kAnswered || (made.kind == Kind::kLost && !may_repeat)) return made;
-    failures[current_] = made.error;
+    if (made.kind == Kind::kAnswered) return made;
+    // A last attempt that is cut short says less than the one before it.
+    const bool says_less = IsSilence(made.error) && most < given[current_];
+    if (!says_less) failures[current_] = made.error;
+    given[current_] = std::max(given[current_], most);
+    const bool ends_round = asked % members == 0;
+    if (ends_round && std::any_of(failures.begin(), failures.end(), IsSilence)) {
+      patience_ = std::min(2 * patience_, kEtcdAttemptLimitMost);
+    }
+    if (made.kind == Kind::kLost && !may_repeat) return made;
     AskNextMember();
     const bool is_everyones = std::all_of(failures.begin(), failures.end(), [](const auto& one) {
       return one && (one->code == Code::kInvalid || one->code == Code::kCorrupt);
     });
     if (is_everyones) return Error{failures[0]->code, explain()};
     TimePoint next = RealClock().Monotonic();
-    if (asked % access_.members.size() == 0) {
+    if (ends_round) {
       next = next + kPauseLeast + std::chrono::milliseconds(random_.Uniform(kPauseSpreadMs));
     }
     // An attempt without any time would only say that it had none.
@@ -100,10 +131,14 @@ Result<EtcdClient::Attempt> EtcdClient::InTurn(Duration limit, bool may_repeat,
   }
 }
 
-// "the etcd cluster at A, B: A refused the connection; B did not answer within 500 ms; check ..."
+// "the etcd cluster at A, B: A refused the connection; B did not answer within the 2 s that it was
+// given; check ..."
 std::string EtcdClient::Everyone(const std::vector<std::string>& words) const {
   const std::string all = JoinList(words, "; ");
+  const bool is_of_names = !words.empty() && std::all_of(words.begin(), words.end(), IsOfNames);
+  if (is_of_names) return EtcdClusterText(access_) + ": " + all;
   std::string cure = "check that more than half of its members run and can be reached from here";
+  if (Has(all, "that it was given")) cure += ", and that they are no slower than that";
   const bool is_understood = Has(all, "refused the connection") || Has(all, " said: ") ||
                              Has(all, "answered with status");
   if (!access_.tls && !is_understood) cure += ", and whether they want TLS";
@@ -168,7 +203,7 @@ void EtcdClient::AskNextMember() {
 EtcdClient::Attempt EtcdClient::Connect(TimePoint end,
                                         std::unique_ptr<EtcdConnection>& connection) {
   Result<std::unique_ptr<EtcdConnection>> opened =
-      EtcdConnection::Open(member(), access_.tls, turn_, end);
+      EtcdConnection::Open(member(), access_.tls, turn_, end, cancel_);
   if (!opened.ok()) return {Attempt::Kind::kNotSent, {}, opened.error()};
   connection = std::move(*opened);
   if (&connection == &connection_) has_served_ = false;
@@ -181,6 +216,7 @@ EtcdClient::Attempt EtcdClient::TryAsk(const std::string& path, const std::strin
   if (connection_ == nullptr || !connection_->usable()) {
     if (Attempt made = Connect(end, connection_); made.kind != Kind::kAnswered) return made;
   }
+  connection_->Heed(cancel_);
   for (const bool is_again : {false, true}) {
     const bool is_fresh = NeedsToken();
     if (is_fresh) {
@@ -213,13 +249,17 @@ EtcdClient::Attempt EtcdClient::TryFollow(const std::string& path, const std::st
     if (connection_ == nullptr || !connection_->usable()) {
       if (Attempt made = Connect(end, connection_); made.kind != Kind::kAnswered) return made;
     }
+    connection_->Heed(cancel_);
     if (Attempt made = TryAuthenticate(end); made.kind != Kind::kAnswered) return made;
     end = AfterLogin(end);
   }
   if (Attempt made = Connect(end, opened); made.kind != Kind::kAnswered) return made;
   const Result<int> status = opened->Begin({path, question, token_}, end);
   if (!status.ok()) return {Kind::kLost, {}, status.error()};
-  if (*status == 200) return {Kind::kAnswered};
+  if (*status == 200) {
+    opened->Heed(CancelToken::Never());   // whoever reads its lines has a token for each
+    return {Kind::kAnswered};
+  }
   const Result<std::string> body = opened->Rest();
   if (!body.ok()) return {Kind::kLost, {}, body.error()};
   return Judge({*status, *body});
@@ -227,7 +267,7 @@ EtcdClient::Attempt EtcdClient::TryFollow(const std::string& path, const std::st
 
 // The question has as long as any other, if the call does.
 TimePoint EtcdClient::AfterLogin(TimePoint end) const {
-  return std::max(end, std::min(turn_end_, RealClock().Monotonic() + kEtcdAttemptLimit));
+  return std::max(end, std::min(turn_end_, RealClock().Monotonic() + patience_));
 }
 
 // A member computes long on a password, also where nobody waits for that any more. After its

@@ -1,7 +1,8 @@
 // EtcdClient: asks the members of an etcd cluster in turn until one answers.
-// Promises   a call ends at its deadline; each attempt at a member is limited to
-//            kEtcdAttemptLimit, and the member that answered last is asked first. The token of the
-//            user is fetched when it is needed, and anew when etcd no longer knows it.
+// Promises   a call ends at its deadline, or soon after it was cancelled; an attempt at a member is
+//            limited to kEtcdAttemptLimit, and to more once nobody has answered within that, and
+//            the member that answered last is asked first. The token of the user is fetched when it
+//            is needed, and anew when etcd no longer knows it.
 // Does not   know what the questions mean (store/etcd/messages.h); make a call that must not happen
 //            twice safe by itself (store/etcd/writer.h).
 // Threads    one at a time.
@@ -26,7 +27,8 @@ namespace keel {
 
 class EtcdClient {
  public:
-  explicit EtcdClient(EtcdAccess access);
+  // `ending`: cancels each call that has no token of its own.
+  explicit EtcdClient(EtcdAccess access, CancelToken ending = CancelToken::Never());
 
   // For calls that may happen several times. `path` is that of the gateway, "/v3/kv/range".
   Result<Json> Ask(const std::string& path, const Json& question, Duration limit,
@@ -67,6 +69,7 @@ class EtcdClient {
   std::string Everyone(const std::vector<std::string>& words) const;
 
   const EtcdAccess access_;
+  const CancelToken ending_;
   Random random_;
   size_t current_ = 0;
   TimePoint turn_end_;   // when the present call must have ended
@@ -74,6 +77,8 @@ class EtcdClient {
   std::unique_ptr<EtcdConnection> connection_;  // to member(); null: none yet
   bool has_served_ = false;                     // it has answered before
   std::string token_;
+  CancelToken cancel_ = CancelToken::Never();   // of the present call
+  Duration patience_ = kEtcdAttemptLimit;       // the limit of an attempt
 };
 
 }  // namespace keel

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -49,6 +50,12 @@ constexpr int kKeepAliveSeconds = 10;
 
 bool IsOfTls(const error_code& failure) {
   return failure.category() == asio::error::get_ssl_category();
+}
+// Whether an alert of TLS, by which a member says why it breaks off, is about our certificate, its
+// absence among others. Another one may be the member's own trouble, such as 80, an internal error.
+bool IsOfCertificate(int alert) {
+  constexpr std::array kAlerts = {41, 42, 43, 44, 45, 46, 48, 49, 116};
+  return std::find(kAlerts.begin(), kAlerts.end(), alert) != kAlerts.end();
 }
 bool IsOfHttp(const error_code& failure) {
   return failure.category() == http::make_error_code(http::error::bad_method).category();
@@ -85,8 +92,12 @@ Result<std::unique_ptr<ssl::context>> TlsContext(const EtcdTls& tls) {
 
 class EtcdConnection::Exchange {
  public:
-  Exchange(const EtcdMember& member, std::unique_ptr<ssl::context> context)
-      : where_(EtcdMemberText(member)), host_(member.host), context_(std::move(context)) {}
+  Exchange(const EtcdMember& member, std::unique_ptr<ssl::context> context,
+           const CancelToken& cancel)
+      : where_(EtcdMemberText(member)),
+        host_(member.host),
+        context_(std::move(context)),
+        cancel_(cancel) {}
 
   ~Exchange() {
     Close();
@@ -126,7 +137,10 @@ class EtcdConnection::Exchange {
   Result<std::string> Rest() {
     while (!parser_->is_done()) {
       KEEL_TRY_ASSIGN(const bool more, AwaitMore(RealClock().Monotonic() + kEtcdAttemptLimit));
-      if (!more) return Silent();
+      if (!more) {
+        Close();
+        return Error{Code::kPeerLost, where_ + " stopped in the middle of its answer"};
+      }
     }
     if (!parser_->keep_alive()) Close();
     return std::move(parser_->get().body());
@@ -155,6 +169,7 @@ class EtcdConnection::Exchange {
   }
 
   bool IsOpen() const { return socket_.is_open(); }
+  void Heed(const CancelToken& cancel) { cancel_ = cancel; }
 
  private:
   // A watch may be silent for hours, and firewalls between forget such connections.
@@ -184,8 +199,7 @@ class EtcdConnection::Exchange {
     Close();
     const bool is_silent = failure == asio::error::timed_out;
     return Error{is_silent ? Code::kTimeout : Code::kPeerLost,
-                 where_ + (is_silent ? " did not greet over TLS within " +
-                                           DurationText(kEtcdAttemptLimit)
+                 where_ + (is_silent ? " did not greet over TLS"
                                      : " closed the connection instead of greeting over TLS")};
   }
 
@@ -236,9 +250,10 @@ class EtcdConnection::Exchange {
   void RunUntil(TimePoint until, F&& is_over) {
     loop_.restart();
     loop_.poll();  // also where `until` has passed already
-    for (TimePoint now = RealClock().Monotonic(); !is_over() && now < until;
-         now = RealClock().Monotonic()) {
-      loop_.run_one_for(until - now);
+    for (TimePoint now = RealClock().Monotonic();
+         !is_over() && now < until && !cancel_.cancelled(); now = RealClock().Monotonic()) {
+      const Duration left = until - now;
+      loop_.run_one_for(cancel_.can_be_cancelled() ? std::min(left, kLook) : left);
     }
   }
 
@@ -255,9 +270,10 @@ class EtcdConnection::Exchange {
     return asio::error::timed_out;
   }
 
+  // Whoever asked knows how long this member had, and says so.
   Error Silent() {
     Close();
-    return {Code::kTimeout, where_ + " did not answer within " + DurationText(kEtcdAttemptLimit)};
+    return {Code::kTimeout, where_ + " did not answer"};
   }
 
   Error Failed(const error_code& failure) {
@@ -287,8 +303,7 @@ class EtcdConnection::Exchange {
     if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST) {
       return {Code::kInvalid, where_ + " does not speak TLS"};
     }
-    // Numbers from 1000 on are alerts, by which the member says what it dislikes about us.
-    if (reason >= SSL_AD_REASON_OFFSET) {
+    if (IsOfCertificate(reason - SSL_AD_REASON_OFFSET)) {
       return {Code::kInvalid, where_ + " refused our certificate (" + failure.message() + ")"};
     }
     return {Code::kPeerLost, where_ + " broke off TLS (" + failure.message() + ")"};
@@ -302,6 +317,7 @@ class EtcdConnection::Exchange {
   const std::string where_;
   const std::string host_;
   const std::unique_ptr<ssl::context> context_;  // null: no TLS
+  CancelToken cancel_;
   asio::io_context loop_{1};
   Socket socket_{loop_};
   std::optional<TlsStream> tls_;
@@ -314,14 +330,15 @@ class EtcdConnection::Exchange {
 
 Result<std::unique_ptr<EtcdConnection>> EtcdConnection::Open(const EtcdMember& member,
                                                              const std::optional<EtcdTls>& tls,
-                                                             size_t turn, TimePoint end) {
+                                                             size_t turn, TimePoint end,
+                                                             const CancelToken& cancel) {
   std::unique_ptr<ssl::context> context;
   if (tls) {
     KEEL_TRY_ASSIGN(context, TlsContext(*tls));
   }
   KEEL_TRY_ASSIGN(const std::vector<std::string> numbers,
                   ResolveAll(member.host, end - RealClock().Monotonic()));
-  auto exchange = std::make_unique<Exchange>(member, std::move(context));
+  auto exchange = std::make_unique<Exchange>(member, std::move(context), cancel);
   KEEL_TRY(exchange->Connect(numbers[turn % numbers.size()], member.port, end));
   return std::unique_ptr<EtcdConnection>(new EtcdConnection(std::move(exchange)));
 }
@@ -348,6 +365,8 @@ Result<std::optional<std::string>> EtcdConnection::Line(TimePoint until,
                                                         const CancelToken& cancel) {
   return exchange_->Line(until, cancel);
 }
+
+void EtcdConnection::Heed(const CancelToken& cancel) { exchange_->Heed(cancel); }
 
 bool EtcdConnection::usable() const { return exchange_->IsOpen(); }
 

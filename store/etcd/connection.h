@@ -1,7 +1,8 @@
 // EtcdConnection: one HTTP/1.1 connection to one member of an etcd cluster, plain or over TLS.
-// Promises   each call ends at its deadline, whatever the member does: it may be stopped, trickle,
-//            hang up, or speak something else. Over TLS the member's certificate must come from
-//            the given authority and name the host that was asked for.
+// Promises   each call ends at its deadline, or when the token that it heeds is raised, whatever
+//            the member does: it may be stopped, trickle, hang up, or speak something else. Over
+//            TLS the member's certificate must come from the given authority and name the host that
+//            was asked for.
 // Does not   try again, or serve further once a call has failed: `usable()` is false then.
 // Threads    one at a time; the calling thread does all the work.
 // Errors     kTimeout (no answer), kPeerLost (refused, or hung up), kCorrupt (no HTTP), kInvalid
@@ -35,10 +36,15 @@ class EtcdConnection {
   // Of a name with several addresses one is tried: another `turn`, another one.
   static Result<std::unique_ptr<EtcdConnection>> Open(const EtcdMember& member,
                                                       const std::optional<EtcdTls>& tls,
-                                                      size_t turn, TimePoint end);
+                                                      size_t turn, TimePoint end,
+                                                      const CancelToken& cancel =
+                                                          CancelToken::Never());
   ~EtcdConnection();
   EtcdConnection(const EtcdConnection&) = delete;
   EtcdConnection& operator=(const EtcdConnection&) = delete;
+
+  // From now on calls end when this token is raised, as at their deadline.
+  void Heed(const CancelToken& cancel);
 
   // The answer must begin by `end`; a long one may go on, with kEtcdAttemptLimit for each piece.
   Result<EtcdAnswer> Ask(const EtcdRequest& request, TimePoint end);

@@ -36,7 +36,7 @@ EtcdStore::EtcdStore(EtcdStoreOptions options)
     : options_(std::move(options)),
       keys_{options_.prefix},
       random_(EntropySeed()),
-      client_(options_.access),
+      client_(options_.access, options_.ending),
       writer_(client_, keys_.Writer(WriterId()), options_.lease, options_.fence),
       values_(client_, keys_, options_.lease) {}
 

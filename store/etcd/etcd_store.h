@@ -34,6 +34,9 @@ struct EtcdStoreOptions {
   Duration limit = std::chrono::seconds(10);   // for each operation; Wait() has its own
   int64_t lease = 0;     // 0: keys stay
   std::optional<EtcdFence> fence = {};
+  // Raised when nobody needs the store any more: operations then end with kCancelled, or with
+  // kTimeout where a write may have happened.
+  CancelToken ending = CancelToken::Never();
 };
 
 class EtcdStore : public Store {

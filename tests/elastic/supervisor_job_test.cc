@@ -75,10 +75,10 @@ class SupervisorJob : public ::testing::Test {
     return config;
   }
 
-  int Run(const LaunchConfig& config) {
+  int Run(const LaunchConfig& config, JobHome* home = nullptr) {
     auto supervisor = Supervisor::Open(
         config, {stores_, files_, RealClock(), Random(EntropySeed()),
-                 With(OwnEnvironment(), {{"OUT", folder_.File("out")}})});
+                 With(OwnEnvironment(), {{"OUT", folder_.File("out")}}), home});
     EXPECT_OK(supervisor);
     if (!supervisor.ok()) return -1;
     const int code = (*supervisor)->Run();
@@ -304,6 +304,69 @@ TEST_F(SupervisorOfAnotherVersion, IsRefusedByAnEpoch) {
   Set(keys_.Epoch(1), Newer(EpochText(epoch)));
   Set(keys_.NewestEpoch(), "1");
   ExpectRefused();
+}
+
+
+// It is there until the workers have begun, and never again.
+class HomeThatGoesAway : public JobHome {
+ public:
+  HomeThatGoesAway(MemoryBoard& board, std::string begun)
+      : board_(board), begun_(std::move(begun)) {}
+
+  Result<std::optional<RoleClaim>> Look() override {
+    if (access(begun_.c_str(), F_OK) != 0) return claim_;
+    if (looks_while_away++ == 0) board_.CutAll();
+    return Error{Code::kTimeout, "the home does not answer"};
+  }
+  Result<bool> Claim(const RoleClaim& claim) override {
+    claim_ = claim;
+    claim_->is_alive = true;
+    return true;
+  }
+  void Release() override {}
+  void End(const RoleClaim&) override {}
+  Result<std::unique_ptr<Store>> Connect(const RoleClaim&) override {
+    return board_.Connect("member");
+  }
+  Result<std::unique_ptr<Store>> ConnectCoordinator(int64_t) override {
+    return Error{Code::kInvalid, "nobody can end that"};
+  }
+  // Takes as long as it may while the home is away.
+  Result<std::unique_ptr<Store>> ConnectCoordinatorUntil(int64_t,
+                                                         const CancelToken& ending) override {
+    if (looks_while_away == 0) return board_.Connect("coordinator");
+    const TimePoint end = RealClock().Monotonic() + 60s;
+    while (!ending.cancelled() && RealClock().Monotonic() < end) RealClock().SleepFor(1ms);
+    was_ended = ending.cancelled();
+    return Error{Code::kTimeout, "the home does not answer"};
+  }
+  Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim&) override {
+    return Error{Code::kTimeout, "there was no board before"};
+  }
+  std::string Text() const override { return "the home"; }
+
+  std::atomic<int> looks_while_away = 0;
+  std::atomic<bool> was_ended = false;
+
+ private:
+  MemoryBoard& board_;
+  const std::string begun_;
+  std::optional<RoleClaim> claim_;
+};
+
+// The member looks at the home five times a second, so it would have done so fifty times more while
+// the coordinator waited for somebody to take its role.
+TEST_F(SupervisorJob, ACoordinatorWhoseHomeStaysAwayWaitsForNobody) {
+  HomeThatGoesAway home(stores_.board, folder_.File("out"));
+  LaunchConfig config = Config(1, "echo begun > $OUT; exec sleep 1000");
+  config.meeting = LaunchConfig::Meeting::kEtcd;
+  config.endpoint_host = "127.0.0.1";
+  config.endpoint_port = 1;
+  config.hosts = {1, 1};
+  config.store_limit = 3s;
+  EXPECT_EQ(Run(config, &home), kExitQuorumLost) << summary_;
+  EXPECT_LT(home.looks_while_away, 45);
+  EXPECT_TRUE(home.was_ended);
 }
 
 }  // namespace

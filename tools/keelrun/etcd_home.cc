@@ -87,14 +87,14 @@ void EtcdHome::SetOwn(std::optional<Own> own) {
   if (former) former->board->LetExpire();
 }
 
-Result<std::optional<RoleClaim>> EtcdHome::Look() {
+Result<std::optional<RoleClaim>> EtcdHome::LookUntil(const CancelToken& ending) {
   const std::optional<Own> held = own();
   // Without its board the claim is of no use: somebody must make another.
   if (held && held->board->over()) {
     SetOwn(std::nullopt);
     KEEL_TRY(claims_.Release());
   }
-  KEEL_TRY_ASSIGN(const auto seen, claims_.Look());
+  KEEL_TRY_ASSIGN(const auto seen, claims_.Look(ending));
   if (!seen) return std::optional<RoleClaim>();
   Result<RoleClaim> claim = ClaimOf(*seen);
   if (claim.ok()) return std::optional(*std::move(claim));
@@ -134,13 +134,15 @@ void EtcdHome::End(const RoleClaim& own) {
 }
 
 Result<std::unique_ptr<Store>> EtcdHome::Open(int64_t term, int64_t lease,
-                                              std::optional<EtcdFence> fence) const {
+                                              std::optional<EtcdFence> fence,
+                                              const CancelToken& ending) const {
   EtcdStoreOptions options;
   options.access = access_;
   options.prefix = prefix_ + "board-" + std::to_string(term) + "/";
   options.limit = kOperationLimit;
   options.lease = lease;
   options.fence = std::move(fence);
+  options.ending = ending;
   KEEL_TRY_ASSIGN(std::unique_ptr<EtcdStore> store, EtcdStore::Open(std::move(options)));
   return std::unique_ptr<Store>(std::move(store));
 }
@@ -165,12 +167,13 @@ Result<std::unique_ptr<Store>> EtcdHome::Connect(const RoleClaim& claim) {
   return Open(claim.term, lease, std::nullopt);
 }
 
-Result<std::unique_ptr<Store>> EtcdHome::ConnectCoordinator(int64_t term) {
+Result<std::unique_ptr<Store>> EtcdHome::ConnectCoordinatorUntil(
+    int64_t term, const CancelToken& ending) {
   const std::optional<Own> held = own();
   if (!held || held->term != term) {
     return Error{Code::kStaleEpoch, "term " + std::to_string(term) + " is not held any more"};
   }
-  return Open(term, held->board->id(), held->fence);
+  return Open(term, held->board->id(), held->fence, ending);
 }
 
 Result<std::unique_ptr<Store>> EtcdHome::ConnectReader(const RoleClaim& claim) {

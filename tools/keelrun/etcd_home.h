@@ -33,12 +33,17 @@ class EtcdHome : public JobHome {
   static Result<std::unique_ptr<EtcdHome>> Open(EtcdAccess access, const std::string& job);
   ~EtcdHome() override;
 
-  Result<std::optional<RoleClaim>> Look() override;
+  Result<std::optional<RoleClaim>> Look() override { return LookUntil(CancelToken::Never()); }
+  Result<std::optional<RoleClaim>> LookUntil(const CancelToken& ending) override;
   Result<bool> Claim(const RoleClaim& claim) override;
   void Release() override;
   void End(const RoleClaim& own) override;
   Result<std::unique_ptr<Store>> Connect(const RoleClaim& claim) override;
-  Result<std::unique_ptr<Store>> ConnectCoordinator(int64_t term) override;
+  Result<std::unique_ptr<Store>> ConnectCoordinator(int64_t term) override {
+    return ConnectCoordinatorUntil(term, CancelToken::Never());
+  }
+  Result<std::unique_ptr<Store>> ConnectCoordinatorUntil(int64_t term,
+                                                         const CancelToken& ending) override;
   Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim& claim) override;
   std::string Text() const override { return EtcdClusterText(access_); }
 
@@ -50,7 +55,8 @@ class EtcdHome : public JobHome {
   };
   EtcdHome(EtcdAccess access, std::string prefix);
   Result<std::unique_ptr<Store>> Open(int64_t term, int64_t lease,
-                                      std::optional<EtcdFence> fence) const;
+                                      std::optional<EtcdFence> fence,
+                                      const CancelToken& ending = CancelToken::Never()) const;
   std::optional<Own> own() const;
   void SetOwn(std::optional<Own> own);
 

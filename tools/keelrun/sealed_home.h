@@ -32,6 +32,13 @@ class SealedHome : public JobHome {
   Result<std::unique_ptr<Store>> ConnectCoordinator(int64_t term) override {
     return Sealed(home_->ConnectCoordinator(term), term);
   }
+  Result<std::optional<RoleClaim>> LookUntil(const CancelToken& ending) override {
+    return home_->LookUntil(ending);
+  }
+  Result<std::unique_ptr<Store>> ConnectCoordinatorUntil(int64_t term,
+                                                         const CancelToken& ending) override {
+    return Sealed(home_->ConnectCoordinatorUntil(term, ending), term);
+  }
   Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim& claim) override {
     return Sealed(home_->ConnectReader(claim), claim.term);
   }

@@ -25,6 +25,10 @@ class MemoryHome : public JobHome {
     if (is_away) return Error{Code::kTimeout, "the home does not answer"};
     return last;
   }
+  Result<std::optional<RoleClaim>> LookUntil(const CancelToken& ending) override {
+    looks_until = ending;
+    return Look();
+  }
   Result<bool> Claim(const RoleClaim& claim) override {
     if (last && last->term >= claim.term) return false;
     last = claim;
@@ -52,6 +56,7 @@ class MemoryHome : public JobHome {
   bool is_unreadable = false;
   Code why_unreadable = Code::kTimeout;
   int released = 0;
+  CancelToken looks_until = CancelToken::Never();   // of the last look
 
  private:
   Clock& clock_;
@@ -269,6 +274,19 @@ TEST_F(ClaimedFinderTest, AJobThatEndedWithoutThisHostIsNotBegunAnew) {
   EXPECT_TRUE(finder_.IsOver());
   EXPECT_THAT(Connect().error().message, HasSubstr("the job has ended without this host"));
   EXPECT_TRUE(turns_.empty());
+}
+
+
+// Or whoever ends while the home is away would wait for its answer.
+TEST_F(ClaimedFinderTest, EachLookIsGivenUpOnceNobodyNeedsTheConnection) {
+  const CancelToken ending;
+  ASSERT_OK(finder_.Connect(ending));
+  EXPECT_TRUE(home_.looks_until.can_be_cancelled());
+  home_.looks_until = CancelToken::Never();
+  EXPECT_FALSE(finder_.IsOver());
+  EXPECT_FALSE(home_.looks_until.cancelled());
+  ending.Cancel();
+  EXPECT_TRUE(home_.looks_until.cancelled());
 }
 
 }  // namespace

@@ -1353,5 +1353,66 @@ TEST_F(HalfStarted, WhatItHoldsIsSavedByWhoLeaves) {
   EXPECT_TRUE(host_.record().seats[0].saved);
 }
 
+
+// The coordinator, without heirs, is told to stop while the store is away. Its worker saves, and
+// ends.
+class LeavesWithoutStore : public HostTest {
+ protected:
+  LeavesWithoutStore() : HostTest(WithLimit()) {
+    EnterFirstEpoch();
+    SuccessionRecord record;
+    record.coordinator = "me";
+    host_.OnMemberEvent(SuccessionSeen{record}, now_);
+    host_.OnContact(now_);
+    Pass(2s);
+    host_.OnStopAsked("SIGTERM", 30s, now_);
+    host_.OnWorkerMessage(0, SavedMessage{7}, now_);
+    host_.OnWorkerMessage(0, LeavingMessage{7}, now_);
+    host_.TakeActions();
+  }
+  static HostConfig WithLimit() {
+    HostConfig config = Config();
+    config.store_limit = 5s;
+    return config;
+  }
+  void EndWorker() { host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_); }
+};
+
+TEST_F(LeavesWithoutStore, WaitsNoLongerForAnEndThatNobodyCanSay) {
+  EndWorker();
+  Pass(2s);
+  EXPECT_TRUE(Take<ExitHost>().empty()) << "the store may come back";
+  EXPECT_EQ(host_.NextWake(), now_ + 1s);
+  Pass(1s);
+  const std::vector<HostAction> actions = host_.TakeActions();
+  ASSERT_FALSE(actions.empty());
+  const auto* const exit = std::get_if<ExitHost>(&actions.back().what);
+  ASSERT_NE(exit, nullptr);
+  EXPECT_EQ(exit->code, kExitStopped);
+  EXPECT_THAT(actions.back().why,
+              HasSubstr("SIGTERM, and the store could not be reached for 5 s"));
+}
+
+TEST_F(LeavesWithoutStore, WhoStillSavesHasItsTime) {
+  Pass(20s);
+  EXPECT_TRUE(Take<ExitHost>().empty());
+  EXPECT_NE(host_.record().seats[0].state, SeatState::kLeft);
+  EndWorker();
+  EXPECT_TRUE(Take<ExitHost>().empty()) << "what the store says may be yet to be read";
+  Pass(1s);
+  ExpectExit(kExitStopped);
+}
+
+TEST_F(LeavesWithoutStore, WaitsForTheEndOnceTheStoreIsBack) {
+  EndWorker();
+  for (int i = 0; i < 14; ++i) {
+    host_.OnContact(now_);
+    Pass(4s);
+    EXPECT_TRUE(Take<ExitHost>().empty());
+  }
+  host_.OnMemberEvent(EndSeen{{kExitStopped, "SIGTERM"}}, now_);
+  ExpectExit(kExitStopped);
+}
+
 }  // namespace
 }  // namespace keel

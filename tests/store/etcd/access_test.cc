@@ -2,6 +2,13 @@
 // happened, to what, and what to do.
 #include "store/etcd/access.h"
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+
+#include <array>
+#include <atomic>
 #include <thread>
 
 #include "store/etcd/lease.h"
@@ -13,7 +20,9 @@
 namespace keel {
 namespace {
 
+using tcp = boost::asio::ip::tcp;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -218,6 +227,94 @@ TEST(EtcdEndpoints, AHangUpOnATokenFetchesAnother) {
   asker.join();
   ASSERT_OK(answer);
   EXPECT_EQ(*EtcdRevision(*answer), 7);
+}
+
+
+Result<Json> AskOne(EtcdClient& client, Duration limit) {
+  return client.Ask("/v3/kv/range", EtcdRangeQuestion({"k"}), limit);
+}
+
+TEST(EtcdEndpoints, AMemberThatIsSlowHasMoreTimeInEachRound) {
+  FakeHttp server;
+  server.Hang("POST /v3/kv/range");
+  EtcdClient client({.members = {{"127.0.0.1", server.port()}}});
+  const Result<Json> answer = AskOne(client, std::chrono::seconds(2));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, Code::kTimeout);
+  EXPECT_THAT(answer.error().message,
+              AllOf(ContainsRegex("did not answer within the [0-9.]+ m?s that it was given; check"),
+                    HasSubstr("and that they are no slower than that")));
+  const size_t asked = server.requests().size();
+  EXPECT_LE(asked, 3u) << "half a second, a second, and what was left";
+  EXPECT_FALSE(AskOne(client, std::chrono::seconds(1)).ok());
+  EXPECT_EQ(server.requests().size(), asked + 1) << "where there is no other one to ask";
+}
+
+// A member that answers each greeting with one alert of TLS, which ends that connection.
+class AlertingMember {
+ public:
+  explicit AlertingMember(uint8_t alert) : thread_([this, alert] { Run(alert); }) {}
+  ~AlertingMember() {
+    is_over_ = true;
+    boost::system::error_code ignored;
+    tcp::socket(loop_).connect(where_, ignored);
+    thread_.join();
+  }
+
+  EtcdAccess access() const {
+    return {.members = {{"127.0.0.1", where_.port()}}, .tls = EtcdTls{}};
+  }
+
+ private:
+  void Run(uint8_t alert) {
+    while (!is_over_) {
+      boost::system::error_code failure;
+      tcp::socket visitor(loop_);
+      acceptor_.accept(visitor, failure);
+      std::array<char, 4096> greeting;
+      if (!is_over_) visitor.read_some(boost::asio::buffer(greeting), failure);
+      constexpr uint8_t kAlert = 21, kFatal = 2;
+      const std::array<uint8_t, 7> record = {kAlert, 3, 3, 0, 2, kFatal, alert};
+      boost::asio::write(visitor, boost::asio::buffer(record), failure);
+    }
+  }
+
+  boost::asio::io_context loop_;
+  tcp::acceptor acceptor_{loop_, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0)};
+  const tcp::endpoint where_ = acceptor_.local_endpoint();
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;
+};
+
+TEST(EtcdEndpoints, OnlyAnAlertAboutTheCertificateIsARefusalOfIt) {
+  for (const uint8_t alert : {40, 70, 80, 112}) {
+    const AlertingMember member(alert);
+    EtcdClient client(member.access());
+    const Result<Json> answer = AskOne(client, std::chrono::seconds(1));
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().code, Code::kTimeout) << "it may pass";
+    EXPECT_THAT(answer.error().message,
+                AllOf(HasSubstr("broke off TLS ("), Not(HasSubstr("certificate"))));
+  }
+  for (const uint8_t alert : {42, 48, 116}) {
+    const AlertingMember member(alert);
+    EtcdClient client(member.access());
+    const Result<Json> answer = AskOne(client, kSafetyLimit);
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().code, Code::kInvalid);
+    EXPECT_THAT(answer.error().message, HasSubstr("refused our certificate ("));
+  }
+}
+
+TEST(EtcdEndpoints, OfANameThatIsNoneOnlyTheNameIsToBeChecked) {
+  EtcdClient client({.members = {{"nowhere.invalid", kEtcdPort}}});
+  const Result<Json> answer = AskOne(client, std::chrono::seconds(1));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, Code::kTimeout) << "it may be known soon";
+  EXPECT_THAT(answer.error().message,
+              AllOf(ContainsRegex("cannot be resolved|name service did not answer"),
+                    HasSubstr("give a numeric address"), Not(HasSubstr("its members run")),
+                    Not(HasSubstr("want TLS"))));
 }
 
 }  // namespace

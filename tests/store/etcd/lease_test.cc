@@ -5,8 +5,10 @@
 
 #include <thread>
 
+#include "base/base64.h"
 #include "base/text.h"
 #include "store/etcd/claims.h"
+#include "tests/harness/fake_http.h"
 #include "tests/harness/ranks.h"
 #include "tests/store/etcd/cluster_test.h"
 
@@ -226,6 +228,34 @@ TEST_F(EtcdClaimsTest, AProcessThatDiesLeavesOnlyTheTermThatItHeld) {
   EXPECT_FALSE((*seen)->is_alive);
   EXPECT_EQ(cluster_->KeysBelow(kTestPrefix),
             std::vector<std::string>{EtcdKeys{kTestPrefix}.LastTerm()});
+}
+
+
+// Somebody is faster, once both have seen which terms there were. An hour's lease for the memory of
+// a term that was never claimed would be left.
+TEST(EtcdClaimRace, WhoeverIsTooLateLeavesNoLease) {
+  FakeHttp server;
+  const auto answer = [&](const std::string& path, const std::string& body) {
+    server.Answer("POST " + path, 200, body, "Connection: close\r\n");
+  };
+  const std::string header = R"("header": {"revision": "7"})";
+  answer("/v3/kv/range", "{" + header + "}");
+  answer("/v3/lease/grant", "{" + header + "}");
+  answer("/v3/lease/revoke", "{" + header + "}");
+  server.Hang("POST /v3/kv/txn");
+  EtcdClaims claims({.members = {{"127.0.0.1", server.port()}}}, kTestPrefix, kTtl, kSafetyLimit);
+  Result<bool> claimed = true;
+  std::thread claimant([&] { claimed = claims.Claim(1, "late"); });
+  EXPECT_TRUE(server.AwaitAsked("POST /v3/kv/txn", 1));
+  const Json first = {{"key", Base64Of(EtcdKeys{kTestPrefix}.LastTerm())},
+                      {"value", Base64Of("1 faster")},
+                      {"mod_revision", "7"}};
+  answer("/v3/kv/range", "{" + header + R"(, "kvs": [)" + DumpJson(first) + "]}");
+  answer("/v3/kv/txn", "{" + header + R"(, "responses": [{"response_range": {}}]})");
+  claimant.join();
+  ASSERT_OK(claimed);
+  EXPECT_FALSE(*claimed);
+  EXPECT_TRUE(server.AwaitAsked("POST /v3/lease/revoke", 2)) << "its own, and that of the memory";
 }
 
 }  // namespace
