@@ -55,9 +55,10 @@ void ManualClock::Advance(Duration duration) {
 std::string DurationText(Duration duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
   std::array<char, 48> text{};
-  if (seconds < 1e-3) {
+  // What would be rounded to 1000 of a unit is 1 of the next one.
+  if (seconds < 0.9995e-3) {
     std::snprintf(text.data(), text.size(), "%.0f us", seconds * 1e6);
-  } else if (seconds < 1) {
+  } else if (seconds < 0.9995) {
     std::snprintf(text.data(), text.size(), "%.3g ms", seconds * 1e3);
   } else if (seconds < 60) {
     std::snprintf(text.data(), text.size(), "%.3g s", seconds);

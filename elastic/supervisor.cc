@@ -380,8 +380,9 @@ void Supervisor::TellHosts() {
   } else {
     own->record = host_.record();
   }
-  page_->Post([hosts = std::move(hosts), sees_all, at = Wall()](JobStatus& status) mutable {
-    status.OnRole(sees_all);
+  const std::string store = world_.home != nullptr ? world_.home->Text() : board_->Target();
+  page_->Post([hosts = std::move(hosts), sees_all, store, at = Wall()](JobStatus& status) mutable {
+    status.OnRole(sees_all, store);
     status.OnHosts(std::move(hosts), at);
   });
   TellFigures();

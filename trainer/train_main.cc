@@ -3,6 +3,7 @@
 
 #include <torch/utils.h>
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -96,6 +97,16 @@ Result<int> Train(const TrainMainSpec& spec, const TrainRunOptions& wanted,
   return ExitCodeOf(result);
 }
 
+// A file that grows beyond `ulimit -f` is an error of the write() then, which costs a log or a
+// checkpoint, and no death. What somebody has set on purpose stays.
+void IgnoreFileSizeSignal() {
+  struct sigaction current {};
+  const bool is_known = sigaction(SIGXFSZ, nullptr, &current) == 0;
+  const bool has_handler = (current.sa_flags & SA_SIGINFO) != 0;
+  if (!is_known || has_handler || current.sa_handler != SIG_DFL) return;
+  (void)std::signal(SIGXFSZ, SIG_IGN);
+}
+
 int Report(const TrainMainSpec& spec, const Result<int>& code) {
   if (code.ok()) return *code;
   Complain(spec, code.error().message);
@@ -115,6 +126,7 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   if (!streams.ok()) return Report(spec, streams.error());
   const Status fits = CheckTorchVersion();
   if (!fits.ok()) return Report(spec, fits.error());
+  IgnoreFileSizeSignal();
   KeepFreedMemory();
   PrepareForGroups();
   RouteTorchLog();

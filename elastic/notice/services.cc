@@ -50,7 +50,7 @@ class AwsService : public NoticeService {
     if (asked_ == Asked::kAction) return HearAction(reply);
     asked_ = Asked::kAction;
     KEEL_TRY_ASSIGN(const NoticeReply hint, ReadAwsRebalance(reply.status, reply.body));
-    Heard heard{std::nullopt, kAwsPeriod};
+    Heard heard{std::nullopt, kAwsPeriod, false};   // of an interruption it says nothing
     if (hint.word == NoticeWord::kHint) heard.reply = hint;
     return heard;
   }

@@ -42,6 +42,7 @@ class NoticeService {
   struct Heard {
     std::optional<NoticeReply> reply = {};   // empty: it was about something else
     Duration pause{0};                       // before the next question
+    bool is_whole = true;                    // it has all that the service announces now
   };
   // The reply to the last question.
   virtual Result<Heard> Hear(const HttpReply& reply, TimePoint now) = 0;

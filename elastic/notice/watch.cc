@@ -72,7 +72,7 @@ void NoticeWatch::OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t
     if (asked_.outage_told || asked_.nonsense_told) Tell(NoticeEvent::Kind::kReached, Name());
     asked_.outage_told = asked_.nonsense_told = false;
     asked_.failures = 0;
-    Take(*heard->reply, now, wall_nanos);
+    Take(*heard->reply, heard->is_whole, now, wall_nanos);
   }
   LeaveIfDue(now);
 }
@@ -107,17 +107,21 @@ void NoticeWatch::GiveUp(const std::string& why) {
   asked_.service.reset();
 }
 
-void NoticeWatch::Take(const NoticeReply& reply, TimePoint now, int64_t wall_nanos) {
+void NoticeWatch::Withdraw() {
+  if (announced_) Tell(NoticeEvent::Kind::kWithdrawn, announced_->text);
+  announced_.reset();
+}
+
+void NoticeWatch::Take(const NoticeReply& reply, bool is_whole, TimePoint now,
+                       int64_t wall_nanos) {
   switch (reply.word) {
     case NoticeWord::kHint:
+      if (is_whole) Withdraw();
       if (std::exchange(hint_, reply.text) != reply.text) {
         Tell(NoticeEvent::Kind::kHint, Name() + ": " + reply.text);
       }
       return;
-    case NoticeWord::kNothing:
-      if (announced_) Tell(NoticeEvent::Kind::kWithdrawn, announced_->text);
-      announced_.reset();
-      return;
+    case NoticeWord::kNothing: return Withdraw();
     case NoticeWord::kEnd: return TakeEnd(reply, now, wall_nanos);
   }
 }

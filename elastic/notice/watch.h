@@ -56,7 +56,8 @@ class NoticeWatch {
   void AskOn(const Error& error, bool has_answered, TimePoint now);
   std::string WhyNotBelieved(Duration told) const;
   void GiveUp(const std::string& why);
-  void Take(const NoticeReply& reply, TimePoint now, int64_t wall_nanos);
+  void Take(const NoticeReply& reply, bool is_whole, TimePoint now, int64_t wall_nanos);
+  void Withdraw();
   void TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_nanos);
   void LeaveIfDue(TimePoint now);
   void Tell(NoticeEvent::Kind kind, std::string text, Duration left = Duration(0)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "elastic/process/quiet_thread.h"
 
@@ -11,6 +12,19 @@ namespace keel {
 namespace {
 
 constexpr size_t kBytesMax = 1 << 20;
+
+std::string NoteOf(size_t missed, bool is_json) {
+  if (!is_json) {
+    return "... " + std::to_string(missed) +
+           " lines of the log are missing here: stderr did not take them ...\n";
+  }
+  return DumpJson({{"time", UtcText(RealClock().WallNanos())},
+                   {"level", "warn"},
+                   {"event", "log-lines-missing"},
+                   {"lines", missed},
+                   {"reason", "stderr did not take them"}}) +
+         "\n";
+}
 
 }  // namespace
 
@@ -33,15 +47,12 @@ LogQueue::~LogQueue() {
 void LogQueue::Add(std::string_view text) {
   if (text.empty()) return;
   const std::lock_guard lock(mutex_);
-  if (bytes_ + text.size() > kBytesMax) {
+  is_json_ = text.starts_with("{\"");   // a line of text begins with its time
+  if (!lines_.empty() && bytes_ + text.size() > kBytesMax) {
     ++missed_;
     return;
   }
-  if (const size_t missed = std::exchange(missed_, 0); missed > 0) {
-    Push({"... " + std::to_string(missed) +
-              " lines of the log are missing here: stderr did not take them ...\n",
-          missed});
-  }
+  PushNote();
   Push({std::string(text)});
   changed_.notify_all();
 }
@@ -49,6 +60,12 @@ void LogQueue::Add(std::string_view text) {
 void LogQueue::Push(Line line) {
   bytes_ += line.text.size();
   lines_.push_back(std::move(line));
+}
+
+// If lines are missing at this place.
+void LogQueue::PushNote() {
+  const size_t missed = std::exchange(missed_, 0);
+  if (missed > 0) Push({NoteOf(missed, is_json_), missed});
 }
 
 void LogQueue::Run() {
@@ -75,14 +92,21 @@ void LogQueue::Run() {
   }
 }
 
-bool LogQueue::Flush(TimePoint deadline) {
-  std::unique_lock lock(mutex_);
+bool LogQueue::AwaitEmpty(std::unique_lock<std::mutex>& lock, TimePoint deadline) {
   while (!lines_.empty() || writing_) {
     const Duration left = deadline - RealClock().Monotonic();
     if (left <= Duration(0)) return false;
     changed_.wait_for(lock, std::min<Duration>(left, std::chrono::hours(1)));
   }
   return true;
+}
+
+bool LogQueue::Flush(TimePoint deadline) {
+  std::unique_lock lock(mutex_);
+  if (!AwaitEmpty(lock, deadline)) return false;
+  PushNote();   // there may be no further line to bring it
+  changed_.notify_all();
+  return AwaitEmpty(lock, deadline);
 }
 
 }  // namespace keel

@@ -1,8 +1,9 @@
 // LogQueue: takes our log to a console that may accept nothing for a while (a terminal that was
 // stopped, a pipe that nobody reads), so that no thread that logs waits for it.
-// Promises   lines are written in order, by a thread of its own; at most 1 MiB of them wait. What
-//            does not fit is dropped, as is what cannot be written, and the number of lost lines is
-//            written in their place. A line of which a part is lost is ended before the next one.
+// Promises   lines are written in order, by a thread of its own; at most 1 MiB of them wait, or one
+//            line of any size. What does not fit is dropped, as is what cannot be written, and the
+//            number of lost lines is written in their place, in the form of the log. A line of
+//            which a part is lost is ended before the next one.
 // Does not   keep waiting lines when the process is killed.
 // Threads    lines from any. One queue at a time, since there is one log.
 #pragma once
@@ -34,7 +35,8 @@ class LogQueue {
 
   // Adds whole lines that are not part of the log.
   void Add(std::string_view text);
-  // Returns once all lines so far are written; false if `deadline` came first.
+  // Returns once all lines so far are written, and how many are lost if the last ones are; false
+  // if `deadline` came first.
   bool Flush(TimePoint deadline);
 
  private:
@@ -44,6 +46,8 @@ class LogQueue {
   };
   void Run();
   void Push(Line line);
+  void PushNote();
+  bool AwaitEmpty(std::unique_lock<std::mutex>& lock, TimePoint deadline);
 
   const Write write_;
   CancelToken give_up_;
@@ -52,6 +56,7 @@ class LogQueue {
   std::deque<Line> lines_;          // guarded by mutex_, as the rest
   size_t bytes_ = 0;
   size_t missed_ = 0;               // lines since the last one that was taken
+  bool is_json_ = false;            // as far as lines have shown
   bool writing_ = false;
   bool stopping_ = false;
   std::thread thread_;

@@ -9,6 +9,25 @@ namespace keel {
 namespace {
 
 constexpr uint64_t kErrorFileBytesMax = 16 << 20;
+// A traceback names the error in its last lines.
+constexpr size_t kBeginningMax = 3072;
+constexpr size_t kEndMax = 1024;
+
+// At most so many bytes of it, without a part of a line where that costs no more than half.
+std::string_view FrontOf(std::string_view text, size_t bytes_max) {
+  const std::string_view front = text.substr(0, Beginning(text, bytes_max).size());
+  const size_t line_end = front.rfind('\n');
+  const bool has_line = line_end != std::string_view::npos && line_end >= bytes_max / 2;
+  return has_line ? front.substr(0, line_end) : front;
+}
+
+std::string_view BackOf(std::string_view text, size_t bytes_max) {
+  const size_t begin = text.size() - bytes_max;
+  const size_t line_end = text.find('\n', begin);
+  if (line_end < begin + bytes_max / 2) return text.substr(line_end + 1);
+  const size_t whole = Beginning(text, begin).size();   // may lie within a character before it
+  return text.substr(whole);
+}
 
 std::string TextOr(const Json& object, const char* name, std::string otherwise) {
   const auto found = object.find(name);
@@ -57,6 +76,15 @@ Result<std::optional<WorkerError>> ReadErrorFile(Files& files, const std::string
   Result<WorkerError> error = ReadError(*text);
   if (error.ok()) return std::optional(*std::move(error));
   return Error{Code::kCorrupt, "the error file " + Shown(path) + ": " + error.error().message};
+}
+
+std::string BriefError(const std::string& text, const std::string& path) {
+  if (text.size() <= kBeginningMax + kEndMax) return text;
+  const std::string_view front = FrontOf(text, kBeginningMax);
+  const std::string_view back = BackOf(text, kEndMax);
+  const size_t left_out = text.size() - front.size() - back.size();
+  return std::string(front) + "\n... " + BytesText(left_out) + " left out here; all of it is in " +
+         Printable(path) + " ...\n" + std::string(back);
 }
 
 int PythonExitCode(const ExitStatus& status) {

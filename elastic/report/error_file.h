@@ -28,6 +28,10 @@ struct WorkerError {
 // Empty if there is no file, or an empty one.
 Result<std::optional<WorkerError>> ReadErrorFile(Files& files, const std::string& path);
 
+// A message or traceback for people: of a long one some KB of its beginning and its end, cut
+// between lines or characters, and in between how much is left out and which file has all of it.
+std::string BriefError(const std::string& text, const std::string& path);
+
 // In the numbering of Python's subprocess: the exit code, or minus the signal.
 int PythonExitCode(const ExitStatus& status);
 

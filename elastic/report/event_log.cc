@@ -40,7 +40,9 @@ void Log(const WorkerFailed& event) {
                            {"local_rank", failure.local_rank},
                            {"pid", failure.pid},
                            {"how", event.how},
-                           {"error", failure.error ? failure.error->message : ""},
+                           {"error", failure.error ? BriefError(failure.error->message,
+                                                                failure.error_file)
+                                                   : ""},
                            {"step", event.step}});
 }
 

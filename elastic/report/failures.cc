@@ -67,7 +67,7 @@ std::string FailureText(size_t index, const WorkerFailure& failure) {
          "  exitcode  : " + std::to_string(PythonExitCode(failure.status)) + " (pid: " +
          std::to_string(failure.pid) + ")" + signal + "\n" +
          "  error_file: " + file + "\n" +
-         "  traceback : " + Indented(WhyText(failure), 2) + "\n";
+         "  traceback : " + Indented(BriefError(WhyText(failure), failure.error_file), 2) + "\n";
 }
 
 size_t LongestLine(const std::string& text) {

@@ -3,7 +3,7 @@
 //            failure)", a line for each fact), since people and programs look for it. The summary
 //            tells each event: who, what, when, and what the job did about it. As text, what
 //            workers wrote has no character that would confuse a terminal, and line breaks only in
-//            the traceback.
+//            the traceback, of which it has some KB; as JSON all of it is there.
 // Does not   decide which worker failed first by anything but time: that of its own error file in
 //            whole seconds, or else that at which its end was seen.
 // Threads    plain values.

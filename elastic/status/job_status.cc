@@ -75,6 +75,8 @@ void JobStatus::On(const LauncherEvent& event, int64_t wall_nanos) {
 void JobStatus::OnEpoch(const EpochRecord& epoch, int64_t wall_nanos) {
   // A store that came back empty announces the epoch that has run all the time.
   if (running() != nullptr && running()->number == epoch.number) return;
+  epoch_hosts_.clear();
+  for (const EpochHost& host : epoch.hosts) epoch_hosts_.insert(host.incarnation);
   EndEpoch("boundary", "all parked at one step", wall_nanos);
   epochs_.push_back({epoch.number, wall_nanos, 0, static_cast<int>(epoch.workers.size()),
                      static_cast<int>(epoch.hosts.size()), Cut(epoch.reason), "", ""});
@@ -110,14 +112,34 @@ const StatusHost* JobStatus::Known(const StatusHost& host) const {
   return nullptr;
 }
 
+// A new board numbers its slots afresh, and a host that has just become the coordinator had seen
+// only itself: the others are those of the epoch.
+bool JobStatus::IsInJob(const std::string& incarnation) const {
+  return epoch_hosts_.contains(incarnation) ||
+         std::any_of(hosts_.begin(), hosts_.end(), [&](const StatusHost& known) {
+           return known.slot >= 0 && known.gone.empty() &&
+                  known.record.incarnation == incarnation;
+         });
+}
+
+void JobStatus::OnRole(bool sees_all, const std::string& store) {
+  takes_over_ = sees_all && (takes_over_ || !job_.sees_all);
+  job_.sees_all = sees_all;
+  job_.store = store;
+}
+
 void JobStatus::OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos) {
+  const bool is_first = std::exchange(takes_over_, false);
   for (StatusHost& host : hosts) {
     CutTexts(host);
     if (host.slot < 0) continue;
     const StatusHost* const known = Known(host);
     const bool was_there = known != nullptr && known->gone.empty();
-    if (host.gone.empty() && known == nullptr) OnEvent("host-joined", NameOf(host), wall_nanos);
-    if (!host.gone.empty() && was_there) OnEvent("host-gone", host.gone, wall_nanos);
+    const bool is_new = !is_first && !IsInJob(host.record.incarnation);
+    if (host.gone.empty() && is_new) OnEvent("host-joined", NameOf(host), wall_nanos);
+    if (host.gone.empty() || !was_there) continue;
+    OnEvent("host-gone", host.gone, wall_nanos);
+    epoch_hosts_.erase(host.record.incarnation);
   }
   hosts_ = std::move(hosts);
 }
@@ -203,6 +225,7 @@ const StatusHost* JobStatus::own_host() const {
 int64_t JobStatus::step() const {
   int64_t step = -1;
   for (const StatusHost& host : hosts_) {
+    if (!host.gone.empty()) continue;
     for (const SeatRecord& seat : host.record.seats) step = std::max(step, seat.position.step);
   }
   return step;

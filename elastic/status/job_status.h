@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,12 @@ inline constexpr size_t kStatusCheckpointsMax = 100;
 // The newest step times are averaged over at least this time, and at most twice that.
 inline constexpr int64_t kStatusWindowNanos = 10'000'000'000;
 
-// What never changes during the job.
+// What never changes during the job, but for what OnRole() tells.
 struct StatusJob {
   std::string name;
   std::string host;            // this one
   std::string program;
-  std::string store;           // its address
+  std::string store;           // its address, which may change
   bool sees_all = true;        // false: it sees only its own workers, as another host coordinates
   int64_t started_nanos = 0;   // of this launcher; all times in this file are by the wall clock
 };
@@ -110,8 +111,8 @@ class JobStatus {
   void OnEvent(const std::string& kind, const std::string& text, int64_t wall_nanos);
   // All hosts that are seen (StatusHostsOf), as they are now. Those that come or go become events.
   void OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos);
-  // The coordinator's role came to this host, or went.
-  void OnRole(bool sees_all) { job_.sees_all = sees_all; }
+  // Whether this host has the coordinator's role now, and the address of the store that it follows.
+  void OnRole(bool sees_all, const std::string& store);
 
   // All figures of this host's workers, repeatedly, those of the lowest rank first, and how the
   // time of its seats was spent.
@@ -143,7 +144,7 @@ class JobStatus {
   // The newest epoch, if it still runs.
   const StatusEpoch* running() const;
   const StatusHost* own_host() const;
-  // The furthest step that a worker told; -1: none.
+  // The furthest step that a worker of a host that is there told; -1: none.
   int64_t step() const;
   bool in_place() const;
   // "running", "waiting" for an epoch, "stopping"
@@ -152,10 +153,13 @@ class JobStatus {
  private:
   void EndEpoch(const std::string& end, const std::string& reason, int64_t wall_nanos);
   const StatusHost* Known(const StatusHost& host) const;
+  bool IsInJob(const std::string& incarnation) const;
   void AddPoint(const StatusFigures& figures, int64_t wall_nanos);
 
   StatusJob job_;
   std::vector<StatusHost> hosts_;
+  std::set<std::string> epoch_hosts_;      // incarnations, but for those told to be gone since
+  bool takes_over_ = false;                // the next list of hosts is the first of this role
   std::deque<StatusEpoch> epochs_;
   std::deque<StatusEvent> events_;
   int64_t epochs_total_ = 0;

@@ -60,7 +60,8 @@ const std::string_view kStatusScript = R"js(
 async function look() {
   const lost = document.getElementById('lost');
   try {
-    const reply = await fetch(location.href, {cache: 'no-store'});
+    const reply = await fetch(location.href,
+                              {cache: 'no-store', signal: AbortSignal.timeout(5000)});
     if (!reply.ok) throw new Error('status ' + reply.status);
     const fresh = new DOMParser().parseFromString(await reply.text(), 'text/html');
     const chosen = window.getSelection();

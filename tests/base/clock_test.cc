@@ -48,5 +48,13 @@ TEST(Clock, WallTimeIsWrittenInUtc) {
   EXPECT_EQ(TimeOfDayText(1'790'000'000'000'000'000), "14:13:20");
 }
 
+TEST(DurationText, WhatIsNearlyAWholeUnitIsOne) {
+  EXPECT_EQ(DurationText(999'400us), "999 ms");
+  EXPECT_EQ(DurationText(999'600us), "1 s");
+  EXPECT_EQ(DurationText(999'400ns), "999 us");
+  EXPECT_EQ(DurationText(999'600ns), "1 ms");
+  EXPECT_EQ(DurationText(59'990ms), "60 s");
+}
+
 }  // namespace
 }  // namespace keel

@@ -283,5 +283,29 @@ TEST_F(KeelrunJob, OutputGoesToFilesWhereItIsAskedFor) {
   EXPECT_EQ(job->Count("^\\[default1\\]:out 1$"), 1) << job->Output();
 }
 
+TEST_F(KeelrunJob, TellsTheEndHoweverMuchItsWorkersSayOfTheirErrors) {
+  const std::string script =
+      "{ printf '{\"message\": \"Boom '; head -c 1500000 /dev/zero | tr '\\0' x; "
+      "printf ' on Friday\"}'; } > $TORCHELASTIC_ERROR_FILE; exit 5";
+  const auto has = [](const Launched& job, const std::string& part) {
+    return job.Output().find(part) != std::string::npos;   // in a line too long to be shown
+  };
+  const auto job = Start(2, script);
+  EXPECT_EQ(job->ExitCode(), 1);
+  EXPECT_LT(job->Output().size(), 100'000U);
+  for (const char* part : {" worker-died ", "error=\"Boom xxx", "xxx on Friday\"",
+                           "left out here; all of it is in", "(exit code 1)",
+                           "Root Cause (first observed failure)"}) {
+    EXPECT_TRUE(has(*job, part)) << part;
+  }
+  const auto json = Start(2, script, {"--log-format=json"});
+  EXPECT_EQ(json->ExitCode(), 1);
+  const std::string whole = "\"traceback\":\"Boom " + std::string(1'500'000, 'x') + " on Friday\"";
+  const std::vector<std::string> parts = {"\"summary\":", "\"report\":", whole};
+  for (const std::string& part : parts) {
+    EXPECT_TRUE(has(*json, part)) << part.substr(0, 20);
+  }
+}
+
 }  // namespace
 }  // namespace keel

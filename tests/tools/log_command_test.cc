@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
@@ -233,6 +234,31 @@ TEST(WriteToDescriptor, WaitsForTheReaderOfAPipeThatSomebodyMadeNonBlocking) {
   }
   reader.join();
   EXPECT_TRUE(arrived == text) << arrived.size() << " of " << text.size() << " bytes";
+}
+
+TEST_F(KeelLog, FollowsOnWhereADirectoryCannotBeListedForAWhile) {
+  Put("logs/a.log", "old\n");
+  Put("more/b.log", "other\n");
+  const auto told = Told({At("logs"), At("more")}, [&](int look) {
+    if (look == 2) Move("logs", "away");
+    if (look == 6) {
+      Put("away/new.log", "new\n");
+      Put("more/b.log", "other\nmore\n");
+      Move("away", "logs");
+    }
+  });
+  std::vector<std::string> lines, unreadable;
+  for (const std::string& line : told) {
+    const bool is_notice = line.find("log-unreadable") != std::string::npos;
+    (is_notice ? unreadable : lines).push_back(line);
+  }
+  EXPECT_THAT(lines, testing::UnorderedElementsAre("logs/a  old", "more/b  other",
+                                                   "more/b  more", "logs/new  new"));
+  const auto is_root = [&](const std::string& line) {
+    return line.find("file=" + At("logs") + " ") != std::string::npos;
+  };
+  EXPECT_EQ(std::count_if(unreadable.begin(), unreadable.end(), is_root), 1) << "it is told once";
+  EXPECT_EQ(exit_code_, kExitNo);
 }
 
 }  // namespace

@@ -233,5 +233,21 @@ TEST(PlotSvg, HasNoCharacterThatXmlForbids) {
   EXPECT_THAT(PlotSvg(runs, {{}}, {}), HasSubstr(">a\xEF\xBF\xBD\xEF\xBF\xBD</text>"));
 }
 
+// As in one log of each host's launcher.
+TEST(PlotRun, AnEpochIsOneHoweverManyLaunchersLoggedIt) {
+  std::vector<PlotMark> marks;
+  for (const char* second : {"40.000", "40.120", "39.700", "55.000"}) {
+    const std::string at = "2026-11-29T01:31:" + std::string(second) + "Z ";
+    const PlotRun launcher =
+        RunOf({at + "info epoch epoch=1 workers=3 hosts=3 reason=begin",
+               at + "error worker-died rank=2 local_rank=2 how=killed step=15"});
+    marks.insert(marks.end(), launcher.marks.begin(), launcher.marks.end());
+  }
+  const std::vector<PlotMark> once = EachEpochOnce(marks);
+  const auto is_epoch = [](const PlotMark& mark) { return mark.kind == PlotMark::Kind::kEpoch; };
+  EXPECT_EQ(std::count_if(once.begin(), once.end(), is_epoch), 2) << "one is of another time";
+  EXPECT_EQ(once.size(), 6u) << "and each death is one";
+}
+
 }  // namespace
 }  // namespace keel

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tests/support/file_text.h"
 #include "tests/trainer/save/saving_job.h"
 
 namespace keel {
@@ -192,6 +193,19 @@ TEST_F(Program, WarnsOfMoreThreadsThanItHasProcessors) {
   const auto one = start("--threads=1");
   EXPECT_EQ(one->ExitCode(), 0) << one->Output();
   EXPECT_EQ(one->Count(" threads-above-processors "), 0) << one->Output();
+}
+
+// --- Files ---
+
+TEST_F(Program, TrainsOnWhereALogGrowsBeyondTheFileSizeLimit) {
+  const std::string log = folder_.File("train.jsonl");
+  WriteFile(log, std::string(1024, ' '));
+  // What it prints goes to a pipe, which has no such limit.
+  const auto job = Shell("{ ulimit -f 1; $1 --steps=30 --log-every=1 --log-jsonl=" + log +
+                         "; echo it ended with $?; } 2>&1 | cat");
+  EXPECT_EQ(job->ExitCode(), 0);
+  EXPECT_THAT(job->Output(), AllOf(HasSubstr("it ended with 0"), HasSubstr("File too large"),
+                                   HasSubstr("final step=30 trail=")));
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ struct LogRoot {
   std::string path;
   std::string name;   // in front of the names below; empty where there is only one
   bool is_file = false;
+  bool failed = false;   // at the last look, and that was told
 };
 
 // The path without symbolic links; the same one where it is on no disk.
@@ -182,14 +183,18 @@ class LogTeller {
   }
 
   // Logs that were not there before. `follows`: what a full one holds was told while it had its
-  // earlier name.
+  // earlier name, and a directory that cannot be listed now may be back at a later look.
   Status FindLogs(bool follows) {
     LogList list(world_.files);
     const auto known_before = known_;
     std::vector<LogSource> found;
-    for (const LogRoot& root : roots_) {
-      KEEL_TRY_ASSIGN(std::vector<LogSource> sources, SourcesBelow(&list, root));
-      for (LogSource& source : sources) {
+    for (LogRoot& root : roots_) {
+      Result<std::vector<LogSource>> sources = SourcesBelow(&list, root);
+      if (!sources.ok() && !follows) return sources.error();
+      if (!sources.ok() && !root.failed) KEEL_TRY(TellUnlisted(root, sources.error()));
+      root.failed = !sources.ok();
+      if (!sources.ok()) continue;
+      for (LogSource& source : *sources) {
         if (known_.insert(source.path).second) found.push_back(std::move(source));
       }
     }
@@ -256,6 +261,31 @@ class LogTeller {
     story_.Add(std::move(source));
   }
 
+  static LogEntry Unreadable(const std::string& path, const Error& why) {
+    LogEntry entry;
+    entry.is_notice = true;
+    entry.words.level = "warn";
+    entry.words.event = "log-unreadable";
+    entry.words.fields = {{"file", path}, {"reason", why.message}};
+    entry.words.text = "warn log-unreadable file=" + QuoteForLog(path) +
+                       " reason=" + QuoteForLog(why.message);
+    return entry;
+  }
+
+  // As of a log of that name.
+  Status TellUnlisted(const LogRoot& root, const Error& why) {
+    ++unreadable_;
+    LogSource source;
+    source.host = root.name;
+    source.who = LastPart(root.path);
+    source.path = source.root = root.path;
+    LogEntry entry = Unreadable(root.path, why);
+    entry.nanos = world_.clock.WallNanos();
+    LogStory story({}, world_.paint);   // of this entry alone: the other one has files
+    story.Add(std::move(source));
+    return world_.print(is_json_ ? story.JsonLine(entry) : story.Text(entry));
+  }
+
   std::optional<LogEntry> NextOf(size_t source) {
     Log& log = logs_[source];
     if (log.file == nullptr) return std::nullopt;
@@ -264,14 +294,8 @@ class LogTeller {
     LogEntry entry;
     if (!line.ok()) {
       if (std::exchange(log.failed, true)) return std::nullopt;
-      entry.is_notice = true;
       ++unreadable_;
-      entry.words.level = "warn";
-      entry.words.event = "log-unreadable";
-      entry.words.fields = {{"file", log.file->path()}, {"reason", line.error().message}};
-      entry.words.text = "warn log-unreadable file=" + QuoteForLog(log.file->path()) +
-                         " reason=" + QuoteForLog(line.error().message);
-      return entry;
+      return Unreadable(log.file->path(), line.error());
     }
     log.failed = false;
     if (!line->has_value()) {

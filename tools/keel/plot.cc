@@ -1,6 +1,7 @@
 // `keel plot`: what runs have logged, as a drawing.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "tools/keel/commands.h"
@@ -63,7 +64,7 @@ Plotted Sort(std::vector<PlotRun> read) {
     }
   }
   for (size_t run = 0; run < plotted.runs.size(); ++run) {
-    plotted.marks.push_back(plotted.runs[run].Place(of_runs[run]));
+    plotted.marks.push_back(plotted.runs[run].Place(EachEpochOnce(std::move(of_runs[run]))));
   }
   return plotted;
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr size_t kPartsMost = 32;
 constexpr size_t kNoNumbersMost = 1000;
 constexpr double kNanosPerSecond = 1e9;
+constexpr int64_t kSameEpochNanos = 5'000'000'000;   // clocks of hosts differ
 
 std::optional<double> NumberIn(const LogWords& words, const char* name) {
   const auto found = words.fields.find(name);
@@ -26,6 +27,20 @@ std::string TextIn(const LogWords& words, const char* name) {
 }
 
 }  // namespace
+
+std::vector<PlotMark> EachEpochOnce(std::vector<PlotMark> marks) {
+  std::stable_sort(marks.begin(), marks.end(),
+                   [](const PlotMark& a, const PlotMark& b) { return a.nanos < b.nanos; });
+  std::map<std::string, int64_t> told;   // when, by number and reason
+  std::erase_if(marks, [&](const PlotMark& mark) {
+    if (mark.kind != PlotMark::Kind::kEpoch) return false;
+    const auto [epoch, is_new] = told.emplace(mark.text, mark.nanos);
+    if (!is_new && mark.nanos - epoch->second <= kSameEpochNanos) return true;
+    epoch->second = mark.nanos;
+    return false;
+  });
+  return marks;
+}
 
 PlotPoint PlotRun::PointAt(double step, const LogWords& words) {
   if (words.nanos) {

@@ -34,6 +34,9 @@ struct PlacedMark {
 
 inline constexpr size_t kPlotMarksMost = 20000;
 
+// By time, and each membership epoch once: the launcher of each host logs it, at about one time.
+std::vector<PlotMark> EachEpochOnce(std::vector<PlotMark> marks);
+
 struct PlotCurve {
   explicit PlotCurve(PlotAxis axis) : kept(axis), redone(axis) {}
   PlotSeries kept;

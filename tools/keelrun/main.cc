@@ -3,6 +3,7 @@
 //            stdout, all else to stderr.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -102,6 +103,18 @@ std::string EndText(const LaunchConfig& config, const JobStory& story) {
                                  LostOutputText(story.summary().lost_output);
   return (quiet ? quiet_text : JobSummaryText(story.summary())) +
          (failed ? FailureReportText(title, story.failures()) : "");
+}
+
+// Line by line, each once those before it are written: as many as there may be, none is dropped
+// while somebody reads.
+void ShowEnd(LogQueue& log, std::string_view text, TimePoint show_by) {
+  while (!text.empty()) {
+    const size_t size = std::min(text.find('\n'), text.size() - 1) + 1;
+    (void)log.Flush(show_by);
+    log.Add(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  (void)log.Flush(show_by);
 }
 
 // Before another host hears of this one: it would be counted in, and the job broken for nothing.
@@ -269,8 +282,7 @@ int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
   const int code = (*supervisor)->Run();
   const JobStory& story = (*supervisor)->story();
   PassOn(files, story, environment);
-  log.Add(EndText(config, story));
-  (void)log.Flush((*supervisor)->show_by());
+  ShowEnd(log, EndText(config, story), (*supervisor)->show_by());
   if ((*supervisor)->has_silent_logs()) (void)supervisor->release();   // all else is over
   return code;
 }

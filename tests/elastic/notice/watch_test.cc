@@ -386,5 +386,35 @@ TEST(Watch, WorkersGetAllButTheTimeToSayGoodbye) {
   EXPECT_GT(TimeToSave(seconds(0)), seconds(0));
 }
 
+// Its reply is the whole list, of which only the worst entry counts.
+TEST(AzureWatch, AHintThatIsLeftInTheListDoesNotKeepAWithdrawnNotice) {
+  Watching azure(PlanOf(Cloud::kAzure));
+  azure.Ask();
+  azure.Answer(404, "");
+  azure.Ask();
+  const std::string freeze = R"({"EventType":"Freeze"})";
+  const std::string end = R"({"EventType":"Terminate",)"
+                          R"("NotBefore":"Sun, 01 Mar 2026 12:10:00 GMT"})";
+  EXPECT_THAT(KindsOf(azure.Answer(200, R"({"Events":[)" + end + "," + freeze + "]}")),
+              ElementsAre(Kind::kFound, Kind::kAnnounced));
+  azure.Ask();
+  EXPECT_THAT(KindsOf(azure.Answer(200, R"({"Events":[)" + freeze + "]}")),
+              ElementsAre(Kind::kWithdrawn, Kind::kHint));
+  EXPECT_THAT(azure.Pass(hours(1)), ElementsAre());
+  EXPECT_FALSE(azure.is_over());
+}
+
+TEST(AwsWatch, ARebalanceRecommendationWithdrawsNoInterruption) {
+  Watching aws({.clouds = {Cloud::kAws}, .insists = true, .lead = seconds(10)});
+  aws.Ask();
+  aws.Answer(200, "token-1");
+  aws.Ask();
+  EXPECT_THAT(KindsOf(aws.Answer(200, kTerminate)), ElementsAre(Kind::kFound, Kind::kAnnounced));
+  EXPECT_THAT(aws.Ask().target, HasSubstr("rebalance"));
+  EXPECT_THAT(KindsOf(aws.Answer(200, R"({"noticeTime":"2026-03-01T11:59:00Z"})")),
+              ElementsAre(Kind::kHint));
+  EXPECT_THAT(KindsOf(aws.Pass(seconds(120))), ElementsAre(Kind::kLeave));
+}
+
 }  // namespace
 }  // namespace keel

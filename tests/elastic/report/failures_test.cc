@@ -227,5 +227,35 @@ TEST(JobSummary, OfVeryManyEventsTheFirstAndTheLastAreShown) {
   EXPECT_EQ(JobSummaryJson(summary)["events"].size(), 1000u);
 }
 
+TEST(FailureReport, OfAVeryLongTracebackItsEndsAreShownAndWhereAllOfItIs) {
+  WorkerFailure failure = Failure(0, ExitStatus::Exited(1), 0);
+  failure.error_file = "/logs/" + std::string(200, 'd') + "/error.json";
+  std::string traceback = "Traceback:\n";
+  for (int line = 0; line < 100'000; ++line) traceback += "  line " + std::to_string(line) + "\n";
+  traceback += "ValueError: the last word";
+  failure.error = WorkerError{"the last word", traceback, 0, "{}"};
+  const std::string report = FailureReportText("t", {failure});
+  EXPECT_LT(report.size(), 8192u);
+  EXPECT_THAT(report, HasSubstr("traceback : Traceback:\n    line 0\n"));
+  EXPECT_THAT(report, HasSubstr("\n  ValueError: the last word\n"));
+  EXPECT_THAT(report, HasSubstr("\n  ... 1.23 MiB left out here; all of it is in " +
+                                failure.error_file + " ...\n    line "))
+      << "and it is cut between lines";
+  EXPECT_EQ(FailureReportJson("t", {failure})["failures"][0]["traceback"], traceback);
+}
+
+TEST(FailureReport, ALongLineIsCutBetweenCharacters) {
+  for (const char* const begin : {"", "x", "xy"}) {
+    std::string message = begin;
+    while (message.size() < 100'000) message += "\xe2\x82\xac";
+    WorkerFailure failure = Failure(0, ExitStatus::Exited(1), 0);
+    failure.error = WorkerError{message, "", 0, "{}"};
+    const std::string report = FailureReportText("t", {failure});
+    EXPECT_LT(report.size(), 8192u);
+    EXPECT_THAT(report, HasSubstr("left out here"));
+    EXPECT_THAT(report, Not(HasSubstr("\\x")));
+  }
+}
+
 }  // namespace
 }  // namespace keel

@@ -175,5 +175,20 @@ TEST(LauncherEvent, WhoWasStoppedBecauseOfAFailureIsInItsReport) {
   EXPECT_EQ(story.failures().size(), 2u) << "it is of another attempt";
 }
 
+TEST(LauncherEvent, OfAVeryLongErrorTheLogHasSomeAndSaysWhereAllOfItIs) {
+  std::string line;
+  LogToCallback([&](std::string_view told) { line = told; });
+  WorkerFailure failure;
+  failure.error_file = "/logs/error.json";
+  failure.error = WorkerError{"Boom " + std::string(2'000'000, 'x') + " on Friday", "", 0, "{}"};
+  LogEvent(WorkerFailed{"rank 3", "exited with 1", failure, 1, 0, false});
+  LogToStderr();
+  EXPECT_LT(line.size(), 8192u);
+  for (const char* part : {"error=\"Boom xxx", "xxx on Friday\" step=0", "1.9 MiB left out here; "
+                           "all of it is in /logs/error.json"}) {
+    EXPECT_NE(line.find(part), std::string::npos) << part;
+  }
+}
+
 }  // namespace
 }  // namespace keel

@@ -219,5 +219,66 @@ TEST(JobStatus, AHostThatGoesIsToldOfHoweverManyWentBefore) {
   EXPECT_EQ(status.hosts().back().slot, 99);
 }
 
+TEST(JobStatus, AHostThatIsGoneIsNotAtAnyStep) {
+  JobStatus status(JobOf());
+  StatusHost lost = HostOf(1, 1, 9000);
+  lost.gone = "node1 is silent";
+  status.OnHosts({HostOf(0, 1, 3), lost}, kBegin);
+  EXPECT_EQ(status.step(), 3);
+}
+
+TEST(JobStatus, NamesTheStoreThatItsHostFollowsNow) {
+  JobStatus status(JobOf());
+  status.OnRole(false, "10.0.0.2:31000");
+  EXPECT_EQ(status.job().store, "10.0.0.2:31000");
+  EXPECT_FALSE(status.job().sees_all);
+}
+
+// The new board numbers slots afresh, and only its coordinator is there at first.
+TEST(JobStatus, AHostThatTakesTheRoleOverSeesNobodyJoinWhoWasThere) {
+  JobStatus status(JobOf());
+  status.OnRole(false, "10.0.0.0:29400");
+  StatusHost own = HostOf(1, 1, 3);
+  own.slot = -1;
+  status.OnHosts({own}, kBegin);
+  EXPECT_EQ(status.events_total(), 0) << "it has not registered yet";
+  own.slot = 1;
+  status.OnHosts({own}, kBegin);
+  EXPECT_EQ(status.events().back().text, "node1 (slot 1)");
+  EpochRecord epoch = EpochOf(1, 2, 2);
+  epoch.hosts[0].incarnation = "i1";
+  epoch.hosts[1].incarnation = "i2";
+  status.OnEpoch(epoch, kBegin);
+  const int64_t before = status.events_total();
+  status.OnRole(true, "10.0.0.1:31000");
+  own.slot = 0;
+  status.OnHosts({own}, kBegin + 1);
+  StatusHost other = HostOf(2, 1, 3);
+  other.slot = 1;
+  status.OnHosts({own, other}, kBegin + 2);
+  EXPECT_EQ(status.events_total(), before);
+  status.OnHosts({own, other, HostOf(3, 1, 3)}, kBegin + 3);
+  EXPECT_EQ(status.events().back().text, "node3 (slot 3)");
+  EXPECT_EQ(status.events_total(), before + 1);
+  other.gone = "node2 is silent";
+  status.OnHosts({own, other}, kBegin + 4);
+  EXPECT_EQ(status.events().back().text, "node2 is silent");
+  other.gone.clear();
+  other.slot = 5;
+  status.OnHosts({own, other}, kBegin + 5);
+  EXPECT_EQ(status.events().back().text, "node2 (slot 5)") << "it came back";
+}
+
+// As far as the board tells them all at once.
+TEST(JobStatus, WhomTheFirstListOfATakeoverNamesIsNoNews) {
+  JobStatus status(JobOf());
+  status.OnRole(false, "10.0.0.0:29400");
+  status.OnRole(true, "10.0.0.1:31000");
+  status.OnHosts({HostOf(0, 1, 3), HostOf(1, 1, 3)}, kBegin);
+  EXPECT_EQ(status.events_total(), 0);
+  status.OnHosts({HostOf(0, 1, 3), HostOf(1, 1, 3), HostOf(2, 1, 3)}, kBegin + 1);
+  EXPECT_EQ(status.events_total(), 1);
+}
+
 }  // namespace
 }  // namespace keel

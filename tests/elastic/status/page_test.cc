@@ -216,5 +216,10 @@ TEST(StatusPage, TheTimeLineIsInProportion) {
                                  "height=\"45.0\">"));
 }
 
+// A launcher that is silent, as in a debugger, answers no more and refuses nothing.
+TEST(StatusPage, DoesNotWaitForEverForALauncherThatIsSilent) {
+  EXPECT_THAT(PageOf(SmallStatus()), HasSubstr("signal: AbortSignal.timeout(5000)"));
+}
+
 }  // namespace
 }  // namespace keel
