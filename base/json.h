@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/json_fwd.h"
 #include "base/result.h"
@@ -25,6 +26,12 @@ Result<Json> ParseJson(std::string_view text);
 // On one line, or indented by so many blanks a level. Broken UTF-8 becomes U+FFFD; NaN and the
 // infinities, which JSON lacks, become null.
 std::string DumpJson(const Json& json, int indent = -1);
+
+// Adds a member to an object that has none of that name. Assigning to one, or emplacing it, looks
+// through all those before it.
+inline void AppendMember(Json* object, const std::string& name, Json value) {
+  object->get_ref<Json::object_t&>().emplace_back(name, std::move(value));
+}
 
 // The member `name` of an object. T: bool, int, int64_t, uint64_t, double, std::string,
 // std::vector<std::string>, std::vector<int64_t>.

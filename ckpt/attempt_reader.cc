@@ -152,6 +152,23 @@ uint32_t AttemptReader::PartOfFrame(uint64_t frame) const {
   return part;
 }
 
+std::vector<FrameRange> AttemptReader::FoundFrames(uint32_t part) const {
+  const Part& one = parts_.at(part);
+  if (one.reader != nullptr) return {layout().PartOf(part, parts())};
+  std::vector<FrameRange> found;
+  for (const auto& [frame, spots] : one.spots) {
+    if (found.empty() || found.back().end() != frame) found.push_back({frame, 0});
+    ++found.back().count;
+  }
+  return found;
+}
+
+// All such frames get the same words, so that they are reported as one.
+std::string AttemptReader::LostReason(uint32_t part) const {
+  const Part& one = parts_.at(part);
+  return one.trouble + (one.file == nullptr ? "" : "; what was here is gone");
+}
+
 Status AttemptReader::Read(uint64_t frame, Scratch* scratch) const {
   const Part& part = parts_.at(PartOfFrame(frame));
   scratch->content.resize(layout().Frame(frame).bytes);
@@ -181,10 +198,7 @@ Status AttemptReader::ReadWithFooter(const Part& part, uint64_t frame, Scratch* 
 
 Status AttemptReader::ReadHunted(const Part& part, uint64_t frame, Scratch* scratch) const {
   const auto spots = part.spots.find(frame);
-  if (spots == part.spots.end()) {
-    // All such frames get the same words, so that they are reported as one.
-    return Broken(part.trouble + (part.file == nullptr ? "" : "; what was here is gone"));
-  }
+  if (spots == part.spots.end()) return Broken(LostReason(PartOfFrame(frame)));
   scratch->is_mended = true;
   Status status = Ok();
   for (const FrameSpot& spot : spots->second) {

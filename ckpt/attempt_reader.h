@@ -46,6 +46,11 @@ class AttemptReader {
   // Whether a shard's footer is whole, and proves its frames.
   bool HasFooter(uint32_t part) const { return parts_.at(part).reader != nullptr; }
 
+  // The frames of a part that Read() may find, in order. All others are lost, and for the same
+  // reason: LostReason(). There may be more of them than could be gone through one by one.
+  std::vector<FrameRange> FoundFrames(uint32_t part) const;
+  std::string LostReason(uint32_t part) const;
+
   // Verified content, in scratch->content.
   Status Read(uint64_t frame, Scratch* scratch) const;
   // The digests of the pieces of a frame that has been read: from the footer, or computed anew.

@@ -123,22 +123,37 @@ class StepCopy {
     return why;
   }
 
+  // A damaged one is no copy, but its shards have the names of this one's, and `keel repair` may
+  // still need them: so nothing takes its place either.
   Status CheckIsNew() const {
     KEEL_TRY_ASSIGN(const bool there, Exists(files_, JoinPath(step_dir_, kManifestName)));
     if (!there) return Ok();
+    const Result<StepEntry> step = LookAtStep(files_, step_dir_);
+    if (step.ok() && step->state == StepState::kDamaged && step->unreadable) {
+      return Error{Code::kIo, root_ + " holds step " + std::to_string(step->step) +
+                                  ", which could not be read there: " + step->reason};
+    }
+    if (step.ok() && step->state == StepState::kDamaged) {
+      return Error{Code::kExists, root_ + " holds step " + std::to_string(step->step) +
+                                      ", which is damaged there: " + step->reason +
+                                      "; see `keel ls " + root_ + "`, and move it away"};
+    }
     return Error{Code::kExists, step_dir_ + " is committed already; nothing takes its place"};
   }
 
-  // A leftover was removed before: the shard is of one that is alive, or was until a moment ago.
+  // Somebody else is at work under this shard's name, or was until a moment ago.
   Status WhyItExists() const {
     KEEL_TRY(CheckIsNew());
     return Error{Code::kExists, "another process is copying it into " + step_dir_ +
-                                    " now: wait for that one, or try again"};
+                                    " now, or removing what is left there: wait for that one, or "
+                                    "try again"};
   }
 
   Status CopyShard(StepPlace& place, uint32_t part) {
     KEEL_TRY(CheckIsNew());
     KEEL_TRY(place.Prepare());
+    const Status alone = place.KeepOthersOut();
+    if (!alone.ok()) return alone.error().code == Code::kExists ? WhyItExists() : alone;
     KEEL_TRY(CheckIsNew());   // another copy may have been made since, and its shard is no leftover
     place.RemoveLeftover();
     const ManifestShard& shard = from_.manifest().shards[part];
@@ -172,6 +187,7 @@ class StepCopy {
 
 Result<CommitReport> CopyCheckpoint(Files& files, const Checkpoint& from, const std::string& root,
                                     Progress* progress) {
+  KEEL_TRY(CheckTakesSteps(files, root));
   if (progress != nullptr) progress->bytes_total = from.stored_bytes();
   StepCopy copy(files, from, root, progress);
   const Status copied = copy.Copy();

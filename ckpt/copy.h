@@ -5,7 +5,9 @@
 //            that its shards were there after its manifest: where there are no locks, others may
 //            remove them as old while this one stands still (kCorrupt).
 // Does not   unpack anything, or copy a pin.
-// Threads    one. Errors: kExists; kCancelled; kCorrupt; those of base/files.h and base/objects.h.
+// Threads    one.
+// Errors     kExists; kInvalid: `root` is a checkpoint itself, or has the name of one; kCancelled;
+//            kCorrupt; those of base/files.h and base/objects.h.
 #pragma once
 
 #include <string>

@@ -136,9 +136,11 @@ Status CheckDescription(const Description& description) {
 
 Json DescriptionJson(const Description& description, std::string_view attempt) {
   Json metadata = Json::object();
-  for (const auto& [name, value] : description.metadata) metadata[name] = ToJson(value);
+  for (const auto& [name, value] : description.metadata) {
+    AppendMember(&metadata, name, ToJson(value));
+  }
   Json user = Json::object();
-  for (const auto& [name, value] : description.user) user[name] = value;
+  for (const auto& [name, value] : description.user) AppendMember(&user, name, value);
   return {{"format", kManifestFormat},
           {"version", kFormatVersion},
           {"step", description.step},

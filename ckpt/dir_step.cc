@@ -23,9 +23,8 @@ class DirStep : public StepPlace {
 
   bool has_locks() const override { return true; }
   Status Prepare() override;
-  void RemoveLeftover() override {
-    if (lock_path_ == FirstLockPath()) DropShard();
-  }
+  Status KeepOthersOut() override;
+  void RemoveLeftover() override { DropShard(); }
   Result<std::unique_ptr<File>> MakeShard(uint64_t bytes_max, bool direct,
                                           Progress* progress) override;
   Status KeepShard() override { return files_.SyncDir(plan_.step_dir); }
@@ -85,6 +84,17 @@ Status DirStep::TakeLock() {
     }
     if (lock.error().code != Code::kExists || i + 1 == kShardLocks) return lock.error();
   }
+}
+
+// Of the locks of one shard, the first is the one that all agree on who work under a name that is
+// not new: copies, and whoever removes a shard (ckpt/removal.cc). A look may have been in its way.
+Status DirStep::KeepOthersOut() {
+  if (lock_path_ == FirstLockPath()) return Ok();
+  KEEL_TRY_ASSIGN(auto first, files_.Lock(FirstLockPath(), "a save in progress"));
+  (void)files_.Remove(lock_path_);   // while it is still held
+  lock_ = std::move(first);
+  lock_path_ = FirstLockPath();
+  return Ok();
 }
 
 DirStep::~DirStep() {

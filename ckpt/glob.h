@@ -1,4 +1,4 @@
-// Glob: patterns for tensor names: '*' stands for any text, '?' for one byte.
+// Glob: patterns for tensor names: '*' stands for any text, '?' for one character of UTF-8.
 // Does not   know brackets or escapes; a name is matched whole. Threads: any.
 #pragma once
 

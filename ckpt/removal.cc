@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "base/upload_age.h"
 #include "ckpt/error_list.h"
+#include "ckpt/manifest.h"
 #include "ckpt/names.h"
 
 namespace keel {
@@ -23,6 +25,10 @@ using Kind = StepFile::Kind;
 constexpr int kTries = 16;
 
 bool IsNotFound(const Error& error) { return error.code == Code::kNotFound; }
+
+bool Refuses(const Result<std::unique_ptr<FileLock>>& lock, Code why) {
+  return !lock.ok() && lock.error().code == why;
+}
 
 // A file that another process has removed already counts as removed.
 Status RemoveIfThere(Files& files, const std::string& path) {
@@ -43,9 +49,40 @@ Status RemoveIfFree(Files& files, const std::string& path) {
   }
 }
 
-Status RemoveFile(Files& files, const std::string& path, Kind kind) {
-  const bool is_lock = kind == Kind::kShardLock || kind == Kind::kCommitLock;
-  return is_lock ? RemoveIfFree(files, path) : RemoveIfThere(files, path);
+// Whether a shard still may go, asked while nobody can be at work on it.
+using MayGo = std::function<Result<bool>()>;
+
+// A copy has the attempt of what it copies, so its shards may have the names that a dead copy left,
+// and that were listed. It holds the first lock of each shard until its manifest is there: so
+// either that lock is held, or `may_go` sees the manifest, or the shard is not the copy's. As for
+// RemoveManifest(): where the lock cannot be made, no copy can make it either. False: it stays.
+Result<bool> RemoveShard(Files& files, const std::string& dir, const StepFile& file,
+                         const MayGo& may_go) {
+  const std::string lock_path = JoinPath(dir, ShardLockName(file.shard));
+  const auto lock = files.Lock(lock_path, "removing what a save left");
+  if (Refuses(lock, Code::kExists)) return false;
+  if (Refuses(lock, Code::kNotFound)) return true;   // the directory is gone, and the shard with it
+  const bool has_none = Refuses(lock, Code::kInvalid) || Refuses(lock, Code::kNoSpace);
+  if (!lock.ok() && !has_none) return lock.error();
+  const Result<bool> goes = may_go();
+  const bool removes = goes.ok() && *goes;
+  const Status removed =
+      removes ? RemoveIfThere(files, JoinPath(dir, ShardFileName(file.shard))) : Ok();
+  // This comes last under the lock, whose file may have been made only now.
+  if (lock.ok() || Refuses(lock, Code::kInvalid)) (void)files.Remove(lock_path);
+  KEEL_TRY(removed);
+  return goes;
+}
+
+// False: it stays, since somebody works under its name, or has done so meanwhile.
+Result<bool> RemoveFile(Files& files, const std::string& dir, const std::string& name,
+                        const MayGo& may_go) {
+  const StepFile file = ParseStepFile(name);
+  if (file.kind == Kind::kShard) return RemoveShard(files, dir, file, may_go);
+  const bool is_lock = file.kind == Kind::kShardLock || file.kind == Kind::kCommitLock;
+  const std::string path = JoinPath(dir, name);
+  KEEL_TRY(is_lock ? RemoveIfFree(files, path) : RemoveIfThere(files, path));
+  return true;
 }
 
 // Whether the step may still go. It may have been judged long ago.
@@ -62,10 +99,6 @@ Result<Removal> JudgeAgain(Files& files, const StepEntry& judged) {
   // Another retention has removed its manifest and goes on.
   const bool is_going = judged.state != StepState::kPartial && now->state == StepState::kPartial;
   return is_going ? Removal::kVanished : Removal::kChanged;
-}
-
-bool Refuses(const Result<std::unique_ptr<FileLock>>& lock, Code why) {
-  return !lock.ok() && lock.error().code == why;
 }
 
 // A save may replace a damaged manifest. It does so under this lock, so the manifest removed here
@@ -95,10 +128,14 @@ Result<Removal> RemoveManifest(Files& files, const StepEntry& judged) {
 // kChanged: the directory could not be removed because something new is in it.
 Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
                              const std::vector<DirEntry>& entries) {
+  const MayGo is_uncommitted = [&]() -> Result<bool> {
+    KEEL_TRY_ASSIGN(const bool there, Exists(files, JoinPath(judged.dir, kManifestName)));
+    return !there;
+  };
   for (const DirEntry& entry : entries) {
     const Kind kind = ParseStepFile(entry.name).kind;
     if (kind == Kind::kForeign || kind == Kind::kManifest) continue;
-    KEEL_TRY(RemoveFile(files, JoinPath(judged.dir, entry.name), kind));
+    KEEL_TRY(RemoveFile(files, judged.dir, entry.name, is_uncommitted));
   }
   const Status removed = files.RemoveDir(judged.dir);
   if (!removed.ok() && removed.error().code == Code::kExists) {
@@ -231,12 +268,18 @@ Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry
   // The step may have been removed since it was judged, and another save may have begun in it.
   KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
   const bool is_same = verdict == Removal::kRemoved || verdict == Removal::kPinned;
+  const MayGo is_of_another = [&]() -> Result<bool> {
+    const Result<Manifest> manifest = ReadManifest(files, judged.dir);
+    return manifest.ok() && manifest->attempt == judged.attempt;
+  };
   uint64_t freed = 0;
   for (const DirEntry& entry : is_same ? doomed : std::vector<DirEntry>{}) {
-    const std::string path = JoinPath(judged.dir, entry.name);
-    const Result<FileInfo> info = files.Stat(path);
-    if (info.ok()) freed += info->bytes;
-    if (!dry_run) KEEL_TRY(RemoveFile(files, path, ParseStepFile(entry.name).kind));
+    const Result<FileInfo> info = files.Stat(JoinPath(judged.dir, entry.name));
+    bool goes = true;
+    if (!dry_run) {
+      KEEL_TRY_ASSIGN(goes, RemoveFile(files, judged.dir, entry.name, is_of_another));
+    }
+    if (info.ok() && goes) freed += info->bytes;
   }
   return freed;
 }

@@ -1,7 +1,8 @@
 // Removal: how one checkpoint is removed while others save, remove and look in the same directory.
 // Promises   a checkpoint's manifest goes first, and durably, so that a checkpoint is never half
 //            gone and still called complete. Nothing that a living save has made is removed,
-//            whenever it began: a lock file only while we hold it, the directory only when it is
+//            whenever it began: a lock file only while we hold it, a shard only while we hold its
+//            first lock and see once more that nothing is committed, the directory only when it is
 //            empty, and all else was there before we saw that nobody was writing.
 //            In a bucket, which has no locks, that is what is young (base/upload_age.h), and all
 //            of a step without a manifest to which an upload goes on.

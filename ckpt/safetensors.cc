@@ -145,6 +145,10 @@ Status CheckTheirs(const std::vector<TensorSpec>& tensors) {
     if (RowOf(spec.dtype) == nullptr) {
       refuse("safetensors has no " + std::string(DtypeName(spec.dtype)) + "; leave it out");
     }
+    if (ContentBytes(spec).ok() && !BytesOfShape(spec.dtype, spec.shape).has_value()) {
+      refuse("no reader of safetensors takes the shape " + ShapeText(spec.shape) +
+             ", whose sizes overflow 64 bits before they come to a 0; leave it out");
+    }
     if (spec.name == kMetadataName) refuse("safetensors keeps that name for itself; rename it");
     if (!names.insert(spec.name).second) refuse("it is there twice");
   }
@@ -198,7 +202,7 @@ Result<std::string> SafetensorsHead(const SafetensorsHeader& header) {
   auto& members = json.get_ref<Json::object_t&>();
   if (!header.metadata.empty()) {
     Json metadata = Json::object();
-    for (const auto& [name, text] : header.metadata) metadata[name] = text;
+    for (const auto& [name, text] : header.metadata) AppendMember(&metadata, name, text);
     members.emplace_back(kMetadataName, std::move(metadata));
   }
   for (const SafetensorsTensor& tensor : header.tensors) {

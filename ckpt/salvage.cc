@@ -69,18 +69,63 @@ Result<Found> LookInto(Files& files, const std::string& step_dir) {
 // What became of the frames of one attempt.
 struct FrameFates {
   std::mutex mutex;
-  std::map<uint64_t, std::string> lost;
+  std::map<uint64_t, LostFrames> lost;
   std::map<uint64_t, std::vector<Digest>> hunted;  // piece digests of frames without a footer
   uint64_t mended = 0;
   std::optional<Error> away;                       // then the others say nothing
 };
 
+// Frames that lie in several places, counted through.
+class FrameList {
+ public:
+  void Add(FrameRange range) {
+    if (range.count == 0) return;
+    ranges_.push_back(range);
+    ends_.push_back(count() + range.count);
+  }
+  uint64_t count() const { return ends_.empty() ? 0 : ends_.back(); }
+  uint64_t At(uint64_t index) const {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
+    return ranges_[static_cast<size_t>(end - ends_.begin())].end() - (*end - index);
+  }
+
+ private:
+  std::vector<FrameRange> ranges_;
+  std::vector<uint64_t> ends_;   // how many there are up to the end of each
+};
+
+// Notes the frames that nobody can read, which a manifest may claim by the billion, and returns the
+// others.
+FrameList FindFrames(const AttemptReader& reader, const ScanOptions& options, FrameFates* fates) {
+  FrameList found;
+  for (uint32_t part = 0; part < reader.parts(); ++part) {
+    const FrameRange all = reader.layout().PartOf(part, reader.parts());
+    uint64_t at = all.first;
+    const auto lose_up_to = [&](uint64_t end) {
+      if (at == end) return;
+      fates->lost[at] = {end - at, reader.LostReason(part)};
+      if (options.progress != nullptr) {
+        options.progress->bytes_done += reader.layout().BytesIn({at, end - at});
+      }
+    };
+    for (const FrameRange& range : reader.FoundFrames(part)) {
+      lose_up_to(range.first);
+      found.Add(range);
+      at = range.end();
+    }
+    lose_up_to(all.end());
+  }
+  return found;
+}
+
 Status ReadAllFrames(const AttemptReader& reader, const ScanOptions& options, FrameFates* fates) {
+  const FrameList found = FindFrames(reader, options, fates);
   std::atomic<uint64_t> next{0};
   std::atomic<bool> is_away{false};
   RunOnThreads(options.threads, [&] {
     AttemptReader::Scratch scratch;
-    for (uint64_t frame = next++; frame < reader.layout().frame_count(); frame = next++) {
+    for (uint64_t index = next++; index < found.count(); index = next++) {
+      const uint64_t frame = found.At(index);
       if (options.progress != nullptr && options.progress->cancel.load()) return;
       if (is_away) return;
       const Status status = reader.Read(frame, &scratch);
@@ -94,7 +139,7 @@ Status ReadAllFrames(const AttemptReader& reader, const ScanOptions& options, Fr
         return;
       }
       if (!status.ok()) {
-        fates->lost[frame] = status.error().message;
+        fates->lost[frame] = {1, status.error().message};
       } else {
         if (!has_footer) fates->hunted[frame] = std::move(pieces);
         if (scratch.is_mended) ++fates->mended;
@@ -270,10 +315,11 @@ AttemptDecision DecideAttempt(const std::vector<AttemptFate>& fates) {
 }
 
 std::vector<TensorFate> JudgeTensors(const Layout& layout,
-                                     const std::map<uint64_t, std::string>& lost_frames) {
+                                     const std::map<uint64_t, LostFrames>& lost_frames) {
   std::vector<TensorFate> fates(layout.tensors().size());
-  for (const auto& [frame, reason] : lost_frames) {
-    for (const TensorHit& hit : HitBy(layout, frame)) {
+  for (const auto& [first, frames] : lost_frames) {
+    const std::string& reason = frames.reason;
+    for (const TensorHit& hit : HitBy(layout, FrameRange{first, frames.count})) {
       std::vector<LostRange>& lost = fates[hit.tensor].lost;
       const bool goes_on =
           !lost.empty() && lost.back().last + 1 == hit.first && lost.back().reason == reason;

@@ -59,9 +59,14 @@ struct AttemptDecision {
 // the first.
 AttemptDecision DecideAttempt(const std::vector<AttemptFate>& fates);
 
-// `lost_frames` gives the reason for each lost frame.
+// Frames that are lost for one reason.
+struct LostFrames {
+  uint64_t count = 1;
+  std::string reason = {};
+};
+// `lost_frames`: by the first one of each.
 std::vector<TensorFate> JudgeTensors(const Layout& layout,
-                                     const std::map<uint64_t, std::string>& lost_frames);
+                                     const std::map<uint64_t, LostFrames>& lost_frames);
 
 class Salvage {
  public:

@@ -165,13 +165,17 @@ std::vector<std::string> MissingDirs(Files& files, std::string dir) {
 
 }  // namespace
 
+// Retention would not remove a checkpoint that contains another one, and nobody would find that.
+Status CheckTakesSteps(Files& files, const std::string& root) {
+  if (!HasNameOfStep(root) && !files.Stat(JoinPath(root, kManifestName)).ok()) return Ok();
+  return Error{Code::kInvalid, root + " is a checkpoint, or has the name of one, and no other one "
+                                      "is put in it: name the directory above, " +
+                                   ParentDir(root)};
+}
+
 Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
                                     const WriteOptions& options, int64_t saved_at_ns) {
-  // Retention would not remove a checkpoint that contains another one, and nobody would find that.
-  if (HasNameOfStep(plan.root) || files.Stat(JoinPath(plan.root, kManifestName)).ok()) {
-    return Error{Code::kInvalid, plan.root + " is a checkpoint, or has the name of one, and no "
-                                             "other one is saved in it: name the directory above"};
-  }
+  KEEL_TRY(CheckTakesSteps(files, plan.root));
   const std::vector<std::string> missing = MissingDirs(files, plan.root);
   auto committed = SaveAlone(files, std::move(plan), source, options, saved_at_ns);
   if (committed.ok()) return committed;

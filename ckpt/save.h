@@ -76,6 +76,9 @@ class Save {
   std::unique_ptr<StepPlace> place_;   // null: not begun
 };
 
+// kInvalid where `root`, into which a checkpoint is to go, is one itself or has the name of one.
+Status CheckTakesSteps(Files& files, const std::string& root);
+
 // Saves everything by a single writer. `attempt` names the attempt. On failure it removes the
 // directories it made. kInvalid: `root` is a checkpoint itself.
 Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,

@@ -43,8 +43,10 @@ class StepPlace {
   virtual bool has_locks() const = 0;
   // Makes what must be there before a shard can.
   virtual Status Prepare() = 0;
-  // After Prepare(), by whoever has no name of its own for the attempt: removes what one that died
-  // left under this shard's name, if nobody else is at work on it.
+  // After Prepare(), by whoever has no name of its own for the attempt. From here on nobody else
+  // makes or removes what has this shard's name, where there are locks. kExists: somebody is at it.
+  virtual Status KeepOthersOut() { return Ok(); }
+  // After KeepOthersOut(): removes what one that died left under this shard's name.
   virtual void RemoveLeftover() {}
   // What is impossible here is left out.
   virtual WriteOptions Adapt(WriteOptions options) const { return options; }

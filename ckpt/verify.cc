@@ -1,6 +1,8 @@
 // Tells what damaged frames mean for tensors.
 #include "ckpt/verify.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "ckpt/error_list.h"
 
@@ -12,6 +14,21 @@ std::vector<TensorHit> HitBy(const Layout& layout, uint64_t frame) {
     const uint64_t element = DtypeBytes(layout.tensors()[piece.tensor].spec.dtype);
     hits.push_back({piece.tensor, piece.tensor_offset / element,
                     (piece.tensor_offset + piece.bytes - 1) / element});
+  }
+  return hits;
+}
+
+std::vector<TensorHit> HitBy(const Layout& layout, FrameRange frames) {
+  if (frames.count == 1) return HitBy(layout, frames.first);
+  std::vector<TensorHit> hits;
+  for (size_t i = 0; i < layout.tensors().size(); ++i) {
+    const PlacedTensor& tensor = layout.tensors()[i];
+    const uint64_t from = std::max(tensor.offset, frames.first * layout.frame_bytes());
+    const uint64_t to =
+        std::min(tensor.offset + tensor.bytes, frames.end() * layout.frame_bytes());
+    if (from >= to) continue;
+    const uint64_t element = DtypeBytes(tensor.spec.dtype);
+    hits.push_back({i, (from - tensor.offset) / element, (to - 1 - tensor.offset) / element});
   }
   return hits;
 }

@@ -18,6 +18,8 @@ struct TensorHit {
   uint64_t last = 0;
 };
 std::vector<TensorHit> HitBy(const Layout& layout, uint64_t frame);
+// The same for frames that follow each other. It takes no longer for more of them.
+std::vector<TensorHit> HitBy(const Layout& layout, FrameRange frames);
 
 // "shard /x/y.keel: frame 12 at byte 81920 ('w' elements 0 to 99): its bytes were changed: ..."
 Error DamageError(const Layout& layout, const Damage& damage);

@@ -11,10 +11,10 @@
 
 namespace keel {
 
-// `path`: as for ResolveCheckpoint(). Those that match one of these patterns, each of which must
+// `path`: as for OpenCheckpoint(). Those that match one of these patterns, each of which must
 // match some, or all; and those of the names `if_there` that there are. Of a safetensors file,
 // which ends so, nothing is verified but its header.
-Result<NamedTensors> ReadState(const std::string& path, std::vector<std::string> only,
+Result<NamedTensors> ReadState(const std::string& path, const std::vector<std::string>& only,
                                const std::vector<std::string>& if_there);
 
 // As a safetensors file, which appears when it is whole.

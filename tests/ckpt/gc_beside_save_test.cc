@@ -7,7 +7,9 @@
 #include "base/faulty_files.h"
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
+#include "ckpt/copy.h"
 #include "ckpt/names.h"
+#include "ckpt/removal.h"
 #include "ckpt/retention.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
@@ -250,6 +252,100 @@ TEST_F(GcBesideSave, TheNewestIsOpenedWhileANewerOneTakesItsPlace) {
                 return Gc(files);
               },
               [](MemoryFiles&, int) {});
+}
+
+// A copy has the attempt of what it copies, so its shards have the names of those that are removed.
+class GcBesideCopy : public GcBesideSave {
+ protected:
+  // "/from" is copied: what is there has the same attempt as what SaveStep() puts into "/c".
+  static Status CopyStep(Files& files) {
+    KEEL_TRY_ASSIGN(const auto from, OpenCheckpoint(files, "/from"));
+    const auto copied = CopyCheckpoint(files, *from, "/c", nullptr);
+    // It may be there still, or be removed just now.
+    return copied.ok() || copied.error().code == Code::kExists ? Ok() : Status(copied.error());
+  }
+
+  void MakeSource(MemoryFiles& files) const {
+    ASSERT_OK(SaveStep(files, 20, 2));
+    ASSERT_OK(files.Rename("/c", "/from"));
+  }
+
+  void ExpectNoneHalfGone(MemoryFiles& files, int call) const {
+    const std::string dir = JoinPath("/c", StepDirName(20));
+    if (*Exists(files, JoinPath(dir, kManifestName))) ExpectComplete(files, 20, call);
+    if (!*Exists(files, dir)) return;
+    EXPECT_EQ(files.List(dir)->size(), 3u) << "call " << call << ": locks, or too few shards";
+  }
+};
+
+TEST_F(GcBesideCopy, LeavesACopyThatTakesTheNamesOfADeadOne) {
+  int copied = 0;
+  AtEveryCall(
+      [&](MemoryFiles& files) {
+        MakeSource(files);
+        ASSERT_OK(SaveStep(files, 10, 1));
+        const std::string dir = JoinPath("/c", StepDirName(20)), attempt = Plan(20, 2).attempt;
+        ASSERT_OK(MakeDirs(files, dir));
+        for (const uint32_t part : {0u, 1u}) {
+          const ShardName shard{attempt, part, 2};
+          ASSERT_OK(WriteDurably(files, JoinPath(dir, ShardFileName(shard)), "half"));
+          ASSERT_OK(WriteDurably(files, JoinPath(dir, ShardLockName(shard)), "dead"));
+        }
+      },
+      Gc, CopyStep,
+      [&](MemoryFiles& files, int call) {
+        ExpectNoneHalfGone(files, call);
+        copied += *Exists(files, JoinPath(JoinPath("/c", StepDirName(20)), kManifestName));
+      });
+  EXPECT_GE(copied, 10);
+}
+
+TEST_F(GcBesideCopy, LeavesACopyOfWhatItRemovesAsOld) {
+  AtEveryCall(
+      [&](MemoryFiles& files) {
+        MakeSource(files);
+        ASSERT_OK(SaveStep(files, 20, 2));
+        ASSERT_OK(SaveStep(files, 30, 3));
+      },
+      Gc, CopyStep, [&](MemoryFiles& files, int call) { ExpectNoneHalfGone(files, call); });
+}
+
+TEST_F(GcBesideCopy, LeavesACopyThatTakesThePlaceOfWhatIsSwept) {
+  AtEveryCall(
+      [&](MemoryFiles& files) {
+        MakeSource(files);
+        const ShardName dead{Plan(20, 2).attempt, 0, 2};
+        ASSERT_OK(SaveStep(files, 20, 4));
+        ASSERT_OK(WriteDurably(files, JoinPath(JoinPath("/c", StepDirName(20)),
+                                               ShardFileName(dead)), "half"));
+      },
+      Gc,
+      [&](MemoryFiles& files) -> Status {
+        const std::string dir = JoinPath("/c", StepDirName(20));
+        KEEL_TRY_ASSIGN(const StepEntry entry, LookAtStep(files, dir));
+        KEEL_TRY(RemoveCheckpoint(files, entry));
+        return CopyStep(files);
+      },
+      [&](MemoryFiles& files, int call) { ExpectComplete(files, 20, call); });
+}
+
+TEST_F(GcBesideCopy, ALookAtALockIsNotTakenForAnotherCopy) {
+  MemoryFiles memory;
+  MakeSource(memory);
+  const std::string dir = JoinPath("/c", StepDirName(20));
+  const std::string first = JoinPath(dir, ShardLockName({Plan(20, 2).attempt, 0, 2}));
+  ASSERT_OK(MakeDirs(memory, dir));
+  ASSERT_OK_AND_ASSIGN(auto look, memory.Lock(first, "looks"));
+  FaultyFiles faulty(memory);
+  faulty.Plan({.kind = Fault::Kind::kAct,
+               .at_call = 2,
+               .op = FileOp::kLock,
+               .path_part = first,
+               .act = [&] { look.reset(); }});
+  ASSERT_OK(CopyStep(faulty));
+  EXPECT_EQ(faulty.strikes(), 1);
+  ExpectComplete(memory, 20, 0);
+  ExpectNoneHalfGone(memory, 0);
 }
 
 }  // namespace

@@ -162,5 +162,18 @@ TEST(TensorDigest, FollowsFromPiecesHoweverFramesCutTheTensor) {
   }
 }
 
+// With a search through the others for each, it takes minutes.
+TEST(Description, TakesManyKeysInLinearTime) {
+  Description description;
+  for (int i = 0; i < 400'000; ++i) {
+    description.metadata["key-" + std::to_string(i)] = int64_t{i};
+    description.user["key-" + std::to_string(i)] = "text";
+  }
+  ASSERT_OK_AND_ASSIGN(const ParsedDescription parsed,
+                       ParseDescriptionText(DescriptionText(description, "0123456789abcdef")));
+  EXPECT_EQ(parsed.description.metadata, description.metadata);
+  EXPECT_EQ(parsed.description.user, description.user);
+}
+
 }  // namespace
 }  // namespace keel

@@ -91,5 +91,13 @@ TEST(Names, TheStepOfADirectoryThatWasPutAsideReadsBack) {
   }
 }
 
+TEST(Glob, AQuestionMarkIsOneCharacterOfUtf8) {
+  EXPECT_TRUE(GlobMatches("G?del", "G\xc3\xb6" "del"));
+  EXPECT_TRUE(GlobMatches("?\xe2\x82\xac?", "a\xe2\x82\xac\xf0\x9f\xa7\xae"));
+  EXPECT_TRUE(GlobMatches("*?", "\xe2\x82\xac"));
+  EXPECT_FALSE(GlobMatches("G??del", "G\xc3\xb6" "del"));
+  EXPECT_FALSE(GlobMatches("*??", "\xe2\x82\xac")) << "a part of a character is none";
+}
+
 }  // namespace
 }  // namespace keel

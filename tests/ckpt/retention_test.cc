@@ -6,6 +6,7 @@
 #include "base/faulty_files.h"
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
+#include "ckpt/copy.h"
 #include "ckpt/names.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
@@ -199,6 +200,41 @@ TEST_F(CatalogTest, DeadAttemptsAreSweptFromCompleteSteps) {
   EXPECT_FALSE(*Exists(files_, dead));
   ASSERT_OK_AND_ASSIGN(const auto entry, LookAtStep(files_, Dir(10)));
   EXPECT_EQ(entry.state, StepState::kComplete);
+}
+
+TEST_F(CatalogTest, NoCheckpointIsCopiedIntoAnother) {
+  Save(10);
+  ASSERT_OK_AND_ASSIGN(const auto from, OpenCheckpoint(files_, "/c"));
+  for (const std::string& root : {Dir(10), Dir(10) + "/", std::string("/to/step-000000010")}) {
+    const auto copied = CopyCheckpoint(files_, *from, root, nullptr);
+    ASSERT_FALSE(copied.ok()) << root;
+    EXPECT_EQ(copied.error().code, Code::kInvalid) << copied.error().message;
+    const std::string above = root.starts_with("/c") ? "/c" : "/to";
+    EXPECT_TRUE(copied.error().message.ends_with("name the directory above, " + above))
+        << copied.error().message;
+  }
+  EXPECT_EQ(files_.List(Dir(10))->size(), 2u);
+  EXPECT_FALSE(*Exists(files_, "/to"));
+}
+
+TEST_F(CatalogTest, ADamagedCopyIsNotCalledCommitted) {
+  Save(10);
+  ASSERT_OK_AND_ASSIGN(const auto from, OpenCheckpoint(files_, "/c"));
+  for (const bool loses_shard : {false, true}) {
+    const std::string root = loses_shard ? "/shard" : "/manifest";
+    const std::string dir = root + "/step-000000010", shard = from->manifest().shards[0].file;
+    ASSERT_OK(CopyCheckpoint(files_, *from, root, nullptr));
+    const Status harmed = loses_shard ? files_.Remove(JoinPath(dir, shard))
+                                      : WriteDurably(files_, JoinPath(dir, kManifestName), "{}");
+    ASSERT_OK(harmed);
+    const auto copied = CopyCheckpoint(files_, *from, root, nullptr);
+    ASSERT_FALSE(copied.ok());
+    EXPECT_EQ(copied.error().code, Code::kExists);
+    EXPECT_NE(copied.error().message.find("step 10, which is damaged there: "), std::string::npos)
+        << copied.error().message;
+    EXPECT_NE(copied.error().message.find("move it away"), std::string::npos);
+    EXPECT_EQ(*Exists(files_, JoinPath(dir, shard)), !loses_shard) << "it is left as it was";
+  }
 }
 
 }  // namespace

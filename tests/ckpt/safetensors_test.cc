@@ -338,5 +338,25 @@ TEST_F(SafetensorsFileTest, PowerLossAtAnyCallLeavesTheOldFileOrTheNewOne) {
   std::printf("%d disks after a loss of power\n", disks);
 }
 
+// With a search through the others for each, it takes minutes.
+TEST(SafetensorsHeader, TakesManyKeysInLinearTime) {
+  std::map<std::string, std::string> metadata;
+  for (int i = 0; i < 600'000; ++i) metadata["key-" + std::to_string(i)] = "text";
+  ASSERT_OK_AND_ASSIGN(const auto made, MakeSafetensorsHeader({}, metadata));
+  ASSERT_OK_AND_ASSIGN(const std::string head, SafetensorsHead(made));
+  ASSERT_OK_AND_ASSIGN(const auto parsed, ParseSafetensorsHeader(head.substr(8), 0));
+  EXPECT_EQ(parsed.metadata, metadata);
+}
+
+TEST(SafetensorsHeader, RefusesToMakeAShapeThatNoReaderTakes) {
+  const auto made = MakeSafetensorsHeader({{"x", Dtype::kU8, {4, int64_t{1} << 62, 0}}}, {});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, Code::kInvalid);
+  EXPECT_NE(made.error().message.find("'x': no reader of safetensors takes the shape [4, 46"),
+            std::string::npos)
+      << made.error().message;
+  EXPECT_OK(MakeSafetensorsHeader({{"x", Dtype::kU8, {0, 4, int64_t{1} << 62}}}, {}));
+}
+
 }  // namespace
 }  // namespace keel

@@ -369,5 +369,31 @@ TEST_F(SalvageTest, RandomHarmNeverMakesItLie) {
   EXPECT_GT(lost, 300);
 }
 
+// A manifest may say so much that nobody could go through its frames one by one.
+TEST_F(SalvageTest, FramesThatNobodyHasAreLostInOneGo) {
+  const SavePlan plan = PlanOf(state_, "/c", 7, 1, kFrame);
+  Manifest manifest;
+  manifest.description = plan.description;
+  manifest.attempt = plan.attempt;
+  constexpr int64_t kBytes = int64_t{1} << 50;
+  manifest.description.layout = *Layout::Make({{"x", Dtype::kU8, {kBytes}}}, kFrame);
+  manifest.tensor_digests.push_back(DigestOf({}));
+  for (const uint32_t part : {0u, 1u}) {
+    manifest.shards.push_back({ShardFileName({plan.attempt, part, 2}), 4096, DigestOf({}),
+                               manifest.description.layout.PartOf(part, 2)});
+  }
+  ASSERT_OK(MakeDirs(*disk_, kStepDir));
+  Replace(Path("manifest.json"), ManifestText(manifest));
+  const auto salvage = Survey();
+  ASSERT_NE(salvage, nullptr);
+  const std::vector<LostRange>& lost = salvage->fates()[0].tensors[0].lost;
+  ASSERT_EQ(lost.size(), 2u) << "one for each shard";
+  EXPECT_EQ(lost[0].first, 0u);
+  EXPECT_EQ(lost[0].last + 1, lost[1].first);
+  EXPECT_EQ(lost[1].last, static_cast<uint64_t>(kBytes - 1));
+  EXPECT_NE(lost[1].reason.find("is missing"), std::string::npos) << lost[1].reason;
+  EXPECT_FALSE(salvage->decision().chosen.has_value());
+}
+
 }  // namespace
 }  // namespace keel

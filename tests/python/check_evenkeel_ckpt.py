@@ -229,8 +229,16 @@ def command(root):
         assert status == 1 and os.path.basename(shard) in err and out == "", (status, out, err)
 
 
+def misnamed(root):
+    """Step 20 lies there under the name of step 21."""
+    fails("another step", lambda: ek.load(root + "@21"), "step-000000021",
+          "its manifest is of step 20")
+    assert ek.open_checkpoint(os.path.join(root, "step-000000021")).step == 20
+
+
 CHECKS = {check.__name__: check
-          for check in (digests, compare, partial, flips, cuts, resolve, replaced, command)}
+          for check in (digests, compare, partial, flips, cuts, resolve, replaced, command,
+                        misnamed)}
 
 if __name__ == "__main__":
     CHECKS[sys.argv[1]](*sys.argv[2:])

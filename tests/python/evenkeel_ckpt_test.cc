@@ -211,5 +211,12 @@ TEST_F(PythonReader, ListsOnTheCommandLine) {
   Check("command " + dir_.File("run"));
 }
 
+TEST_F(PythonReader, RefusesAnotherStepThanTheOneThatIsNamed) {
+  const TestState state = TestState::Make(4, 200);
+  SaveBy(1, PlanOf(state, dir_.File("run"), 20, 20, 1024), state);
+  ASSERT_OK(files_.Rename(dir_.File("run/step-000000020"), dir_.File("run/step-000000021")));
+  Check("misnamed " + dir_.File("run"));
+}
+
 }  // namespace
 }  // namespace keel

@@ -216,5 +216,14 @@ TEST_F(KeelCat, NoBarForWorkOfAMoment) {
   EXPECT_FALSE(Has(screen.text, "\x1b[K")) << screen.text;
 }
 
+TEST_F(KeelCat, SizesThatOverflowBeforeA0AreTooMuchForJson) {
+  TestState state;
+  Random random(1);
+  state.Add("hostile", Dtype::kU8, {4, int64_t{1} << 62, 0}, random);
+  const Ran ran = RunKeel("cat " + SaveStep(state, 6) + " hostile --json");
+  EXPECT_EQ(ran.exit_code, 3) << ran.out;
+  EXPECT_TRUE(Has(ran.out, "is too much for --json")) << ran.out;
+}
+
 }  // namespace
 }  // namespace keel

@@ -336,5 +336,19 @@ TEST_F(KeelLook, DiffTakesAUsersKeyForNoMetadata) {
   EXPECT_EQ(json["metadata"], Json::array({{{"name", "user note"}, {"a", "x"}, {"b", nullptr}}}));
 }
 
+// With a search through the others for each, it takes minutes.
+TEST_F(KeelLook, InspectTakesManyKeysInLinearTime) {
+  SavePlan plan = PlanOf(state_, root(), 1, 1);
+  for (int i = 0; i < 400'000; ++i) {
+    plan.description.metadata["number-" + std::to_string(i)] = int64_t{i};
+    plan.description.user["key-" + std::to_string(i)] = "text";
+  }
+  MemorySource source(state_.Spans());
+  ASSERT_OK(SaveCheckpoint(files_, plan, source, {}, 0));
+  const Json json = KeelJson("inspect " + root());
+  EXPECT_EQ(json["user"].size(), plan.description.user.size());
+  EXPECT_EQ(json["metadata"].size(), plan.description.metadata.size());
+}
+
 }  // namespace
 }  // namespace keel

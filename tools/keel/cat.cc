@@ -100,10 +100,13 @@ Result<Outcome> ValuesAsJson(const Work& work) {
   const std::vector<int64_t> shape = work.slice.shape();
   // An empty tensor may still be a list of 2^60 empty lists.
   uint64_t lists = 1;
+  bool is_too_much = false;
   for (const int64_t size : shape) {
-    if (lists <= kJsonValuesMax) lists *= std::max<uint64_t>(1, static_cast<uint64_t>(size));
+    const uint64_t of_each = std::max<uint64_t>(1, static_cast<uint64_t>(size));
+    is_too_much = is_too_much || of_each > kJsonValuesMax / lists;
+    if (!is_too_much) lists *= of_each;
   }
-  if (lists > kJsonValuesMax) {
+  if (is_too_much) {
     return Error{Code::kInvalid, "shape " + ShapeText(shape) + " is too much for --json, which "
                                  "prints at most " + std::to_string(kJsonValuesMax) +
                                      " values: add a --slice, or --output FILE"};

@@ -26,14 +26,14 @@ std::string RatioText(uint64_t stored, uint64_t content) {
 Json MetadataJson(const Metadata& metadata) {
   Json json = Json::object();
   for (const auto& [name, value] : metadata) {
-    json[name] = std::visit([](const auto& held) { return Json(held); }, value);
+    AppendMember(&json, name, std::visit([](const auto& held) { return Json(held); }, value));
   }
   return json;
 }
 
 Json UserJson(const Description& description) {
   Json json = Json::object();
-  for (const auto& [name, value] : description.user) json[name] = value;
+  for (const auto& [name, value] : description.user) AppendMember(&json, name, value);
   return json;
 }
 

@@ -1085,12 +1085,21 @@ def open_checkpoint(path) -> Checkpoint:
     found = resolve(path)
     for _ in range(16):
         try:
-            return Checkpoint(found)
+            return _named_by(path, Checkpoint(found))
         except CheckpointError:  # a job may have removed it, after it saved a newer one
             before, found = found, resolve(path)
             if found == before:
                 raise
-    return Checkpoint(found)
+    return _named_by(path, Checkpoint(found))
+
+
+def _named_by(path, ckpt):
+    """The checkpoint, if it is of the step that its directory is named after. Its own directory is
+    taken under any name, but "DIR@1200" means that step."""
+    name = STEP_DIR.match(os.path.basename(ckpt.path))
+    if name and int(name.group(1)) != ckpt.step and ckpt.path != os.fspath(path):
+        raise CheckpointError(ckpt.path, f"its manifest is of step {ckpt.step}")
+    return ckpt
 
 
 def load(path, only=None, ml_dtypes=False) -> dict[str, np.ndarray]:

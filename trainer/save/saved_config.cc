@@ -44,8 +44,7 @@ Result<SavedConfig> ConfigOfWeights(Files& files, const std::string& path) {
     KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
     return ConfigIn(*file);
   }
-  KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, path));
-  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, dir));
+  KEEL_TRY_ASSIGN(const auto checkpoint, OpenCheckpoint(files, path));
   return ConfigIn(checkpoint->manifest().description.metadata);
 }
 

@@ -14,8 +14,8 @@ namespace keel {
 Result<at::ScalarType> TypeOf(const TensorSpec& spec) {
   for (const at::ScalarType type :
        {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt, at::kShort,
-        at::kChar, at::kByte, at::kBool, at::kFloat8_e4m3fn, at::kFloat8_e5m2,
-        at::kComplexFloat, at::kComplexDouble}) {
+        at::kChar, at::kUInt64, at::kUInt32, at::kUInt16, at::kByte, at::kBool,
+        at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kComplexFloat, at::kComplexDouble}) {
     KEEL_TRY_ASSIGN(const auto specs, SpecsOf({{spec.name, at::empty({0}, type)}}));
     if (specs.front().dtype == spec.dtype) return type;
   }
@@ -43,16 +43,21 @@ Status WriteTensorFile(Files& files, const TensorFile& content, const std::strin
   return writer->Commit();
 }
 
-Result<TensorFile> ReadTensorFile(Files& files, const std::string& path) {
+Result<TensorFile> ReadTensorFile(Files& files, const std::string& path,
+                                  const std::function<bool(const std::string& name)>& is_wanted) {
   KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
   TensorFile content{.metadata = file->header().metadata};
   const std::vector<SafetensorsTensor>& tensors = file->header().tensors;
-  for (const SafetensorsTensor& tensor : tensors) {
-    KEEL_TRY_ASSIGN(const at::ScalarType type, TypeOf(tensor.spec));
-    content.tensors.push_back({tensor.spec.name, at::empty(tensor.spec.shape, type)});
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorSpec& spec = tensors[i].spec;
+    if (is_wanted != nullptr && !is_wanted(spec.name)) continue;
+    KEEL_TRY_ASSIGN(const at::ScalarType type, TypeOf(spec));
+    content.tensors.push_back({spec.name, at::empty(spec.shape, type)});
+    wanted.push_back(i);
   }
   KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(content.tensors));
-  for (size_t i = 0; i < tensors.size(); ++i) KEEL_TRY(file->Read(i, 0, room.At(i)));
+  for (size_t i = 0; i < wanted.size(); ++i) KEEL_TRY(file->Read(wanted[i], 0, room.At(i)));
   KEEL_TRY(room.Finish());
   return content;
 }

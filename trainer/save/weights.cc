@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ckpt/catalog.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/error_list.h"
 #include "ckpt/layout.h"
@@ -137,9 +138,11 @@ Status FillFromFile(const ModelTensors& model, Files& files, const std::string& 
   });
 }
 
+// `text` has named it.
 Status FillFromStep(const ModelTensors& model, Files& files, const std::string& dir,
-                    Progress* progress) {
+                    const std::string& text, Progress* progress) {
   KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, dir));
+  KEEL_TRY(CheckIsNamed(*checkpoint, text));
   const auto read = [&](const std::vector<RestoreTarget>& targets) -> Status {
     KEEL_TRY(Restore(*checkpoint, targets,
                      {.only = {std::string(kModelPrefix) + "*"}, .progress = progress}));
@@ -163,7 +166,7 @@ Result<std::string> LoadWeights(const ModelTensors& model, Files& files, const s
   }
   const auto ask = [](const auto& question) { return question(); };
   return UseNamed(files, path, ask, [&](const std::string& dir) {
-    return FillFromStep(model, files, dir, progress);
+    return FillFromStep(model, files, dir, path, progress);
   });
 }
 

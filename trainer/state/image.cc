@@ -14,8 +14,11 @@ std::optional<Dtype> DtypeOf(at::ScalarType type) {
     case at::kBool: return Dtype::kBool;
     case at::kByte: return Dtype::kU8;
     case at::kChar: return Dtype::kI8;
+    case at::kUInt16: return Dtype::kU16;
     case at::kShort: return Dtype::kI16;
+    case at::kUInt32: return Dtype::kU32;
     case at::kInt: return Dtype::kI32;
+    case at::kUInt64: return Dtype::kU64;
     case at::kLong: return Dtype::kI64;
     case at::kFloat8_e4m3fn: return Dtype::kF8E4M3;
     case at::kFloat8_e5m2: return Dtype::kF8E5M2;

@@ -499,6 +499,37 @@ class Kept(scripts.Imported):
             """, scripts.SMALL_OWN))
         self.assertEqual(run.code, 0, run)
 
+    def test_nothing_is_loaded_of_another_step_than_the_one_named(self):
+        folder = f"{self.folder}/ckpts"
+        self.line_of(self.alone(*self.written(f"""
+            import os
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            os.rename("{folder}/step-000000004", "{folder}/step-000000007")
+            try:
+                ek.load("{folder}@7")
+            except RuntimeError as error:
+                assert "its manifest is of step 4" in str(error), error
+            else:
+                raise AssertionError("it was loaded")
+            assert ek.load("{folder}/step-000000007").keys() == model.state_dict().keys()
+            print(job.result)
+            """, scripts.SMALL_OWN.replace("log_every=0",
+                                           f"log_every=0, checkpoint_dir='{folder}'"))))
+
+    def test_whole_numbers_of_all_kinds_are_saved_and_loaded(self):
+        run = self.alone(*self.written(f"""
+            given = {{str(kind): torch.arange(250, 260).to(kind)
+                     for kind in (torch.uint16, torch.uint32, torch.uint64, torch.int16)}}
+            ek.save(given, "{self.folder}/w.safetensors")
+            loaded = ek.load("{self.folder}/w.safetensors")
+            assert loaded.keys() == given.keys(), loaded
+            assert all(loaded[name].dtype == given[name].dtype and
+                       torch.equal(loaded[name].long(), given[name].long()) for name in given)
+            """, scripts.SMALL_OWN))
+        self.assertEqual(run.code, 0, run)
+
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)

@@ -686,5 +686,20 @@ TEST_F(Keep, WhoeverWaitsForASilentPlaceShowsThatItIsAlive) {
   }
 }
 
+// Its directory has the name of another step, which is then not what the job goes on from.
+TEST_F(Keep, AJobDoesNotGoOnFromAnotherStepThanTheOneNamed) {
+  const auto saved = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*saved)->SaveAlone({}));
+  ASSERT_OK(files_.Rename("/ckpts", "/from"));
+  ASSERT_OK(files_.Rename("/from/step-000000000", "/from/step-000000007"));
+  const auto state = StateOf("mlp", 2);
+  const auto refused = ResumeInto(*state, {.resume_from = "/from@7"});
+  ASSERT_FALSE(refused.ok()) << "it went on from " << refused->from;
+  EXPECT_THAT(refused.error().message, HasSubstr("its manifest is of step 0"));
+  ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                       ResumeInto(*state, {.resume_from = "/from/step-000000007"}));
+  EXPECT_EQ(outcome.from, "/from/step-000000007");
+}
+
 }  // namespace
 }  // namespace keel

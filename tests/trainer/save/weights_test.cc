@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/faulty_files.h"
 #include "base/memory_files.h"
 #include "ckpt/save.h"
 #include "ckpt/tensor_source.h"
@@ -148,6 +149,59 @@ TEST_F(Weights, OfACheckpointNeedNotHaveThemEither) {
   tensors.push_back({"model.model.rotary", at::ones({1, 2, 3, 4})});   // as a job saves it
   ASSERT_OK(load(tensors));
   EXPECT_TRUE(into.buffers[0].tensor.equal(at::ones({1, 2, 3, 4})));
+}
+
+// Its directory has the name of another step.
+TEST_F(Weights, OfAStepThatIsNotTheOneNamedAreRefused) {
+  const NamedTensors tensors = Named("model.");
+  ASSERT_OK_AND_ASSIGN(const std::vector<TensorSpec> specs, SpecsOf(tensors));
+  SavePlan plan{.root = "/run", .attempt = "0123456789abcdef"};
+  plan.description.step = 1;
+  ASSERT_OK_AND_ASSIGN(plan.description.layout, Layout::Make(specs));
+  ASSERT_OK_AND_ASSIGN(const CpuBytes bytes, CpuBytes::Of(tensors, [](size_t) {
+                         return CpuBytes::Take::kAlias;
+                       }));
+  MemorySource source(bytes.spans());
+  ASSERT_OK(SaveCheckpoint(files_, plan, source, {}, 0));
+  ASSERT_OK(files_.Rename("/run/step-000000001", "/run/step-000000002"));
+  const Result<std::string> other = LoadWeights(into_, files_, "/run@2");
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message, HasSubstr("its manifest is of step 1"));
+  ASSERT_OK(LoadWeights(into_, files_, "/run/step-000000002"));   // as it lies there
+  ExpectLoaded();
+}
+
+// PyTorch has them since 2.3.
+TEST_F(Weights, OfAFileMayBeOfAnyWholeNumbers) {
+  NamedTensors tensors;
+  for (const auto type : {at::kUInt16, at::kUInt32, at::kUInt64}) {
+    tensors.push_back({c10::toString(type), at::arange(250, 260, at::kLong).to(type)});
+  }
+  ASSERT_OK(WriteTensorFile(files_, {tensors, {}}, "/w.safetensors", /*replace=*/false));
+  ASSERT_OK_AND_ASSIGN(const TensorFile read, ReadTensorFile(files_, "/w.safetensors"));
+  ASSERT_EQ(read.tensors.size(), 3u);
+  for (const NamedTensor& one : read.tensors) {
+    EXPECT_EQ(c10::toString(one.tensor.scalar_type()), one.name);
+    EXPECT_TRUE(one.tensor.to(at::kLong).equal(at::arange(250, 260, at::kLong))) << one.name;
+  }
+}
+
+// Of a large file only that is read, and held in memory, which is wanted.
+TEST_F(Weights, WhatIsNotWantedOfAFileIsNotRead) {
+  ASSERT_OK(WriteTensorFile(files_, {Named(), {}}, "/w.safetensors", /*replace=*/false));
+  FaultyFiles watched(files_);
+  ASSERT_OK_AND_ASSIGN(const TensorFile read,
+                       ReadTensorFile(watched, "/w.safetensors", [](const std::string& name) {
+                         return name == "head.bias";
+                       }));
+  ASSERT_EQ(read.tensors.size(), 1u);
+  EXPECT_TRUE(read.tensors[0].tensor.equal(from_.head->bias));
+  int all = 0, some = 0;
+  for (const FileCall& call : watched.calls()) some += call.op == FileOp::kReadAt;
+  FaultyFiles whole(files_);
+  ASSERT_OK(ReadTensorFile(whole, "/w.safetensors"));
+  for (const FileCall& call : whole.calls()) all += call.op == FileOp::kReadAt;
+  EXPECT_EQ(all - some, 3) << "each tensor is read by itself";
 }
 
 }  // namespace
