@@ -338,10 +338,10 @@ TEST_F(SafetensorsFileTest, PowerLossAtAnyCallLeavesTheOldFileOrTheNewOne) {
   std::printf("%d disks after a loss of power\n", disks);
 }
 
-// With a search through the others for each, it takes minutes.
+// A search through the others for each would take hundreds of times as long.
 TEST(SafetensorsHeader, TakesManyKeysInLinearTime) {
   std::map<std::string, std::string> metadata;
-  for (int i = 0; i < 600'000; ++i) metadata["key-" + std::to_string(i)] = "text";
+  for (int i = 0; i < 100'000; ++i) metadata["key-" + std::to_string(i)] = "text";
   ASSERT_OK_AND_ASSIGN(const auto made, MakeSafetensorsHeader({}, metadata));
   ASSERT_OK_AND_ASSIGN(const std::string head, SafetensorsHead(made));
   ASSERT_OK_AND_ASSIGN(const auto parsed, ParseSafetensorsHeader(head.substr(8), 0));
