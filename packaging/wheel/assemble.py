@@ -23,7 +23,9 @@ MODULES = ("libkeel_numeric_names.so", "libkeel_s3.so")
 OF_TORCH = ("python/evenkeel/libevenkeel_python.so", "lib/evenkeel/libkeel_store_module.so")
 # What CMake's preset `engine` reads.
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "LICENSE", "meson_options.txt", "base", "ckpt",
-           "cmake", "elastic", "packaging/CMakeLists.txt", "python", "store", "tools", "trainer")
+           "cmake", "elastic", "python", "store", "trainer", "tools/debian-packages.txt")
+ONLY_OF_PROGRAMS = tuple(f"elastic/{wing}/" for wing in
+                         ("board", "doctor", "launch", "notice", "status"))
 UNREAD = (".md", ".py", ".pyi", ".sh", ".svg")
 METADATA = """Metadata-Version: 2.1
 Name: evenkeel-torch
@@ -81,6 +83,8 @@ def pack_sources(root, package):
     """The same bytes whoever packs them, whenever."""
     def of_nobody(entry):
         if "__pycache__" in entry.name or entry.name.endswith(UNREAD):
+            return None
+        if f"{entry.name}/".startswith(ONLY_OF_PROGRAMS):
             return None
         entry.uid = entry.gid = entry.mtime = 0
         entry.uname = entry.gname = ""
