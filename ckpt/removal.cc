@@ -49,29 +49,42 @@ Status RemoveIfFree(Files& files, const std::string& path) {
   }
 }
 
+enum class Turn { kTaken, kOfAnother, kGone };
+
+// Does `act` while nobody else holds the lock, whose file goes with it: it may have been made only
+// now. Where there is no room for a lock, or the file system knows none, no save or copy can take
+// it either; and room must be made on a full disk. kGone: the directory is not there.
+template <class Act>
+Result<Turn> UnderLock(Files& files, const std::string& lock_path, const char* doing,
+                       const Act& act) {
+  const auto lock = files.Lock(lock_path, doing);
+  if (Refuses(lock, Code::kExists)) return Turn::kOfAnother;
+  if (Refuses(lock, Code::kNotFound)) return Turn::kGone;
+  const bool knows_no_locks = Refuses(lock, Code::kInvalid);
+  if (!lock.ok() && !knows_no_locks && !Refuses(lock, Code::kNoSpace)) return lock.error();
+  const Status done = act();
+  if (lock.ok() || knows_no_locks) (void)files.Remove(lock_path);
+  KEEL_TRY(done);
+  return Turn::kTaken;
+}
+
 // Whether a shard still may go, asked while nobody can be at work on it.
 using MayGo = std::function<Result<bool>()>;
 
 // A copy has the attempt of what it copies, so its shards may have the names that a dead copy left,
 // and that were listed. It holds the first lock of each shard until its manifest is there: so
-// either that lock is held, or `may_go` sees the manifest, or the shard is not the copy's. As for
-// RemoveManifest(): where the lock cannot be made, no copy can make it either. False: it stays.
+// either that lock is held, or `may_go` sees the manifest, or the shard is not the copy's. False:
+// it stays.
 Result<bool> RemoveShard(Files& files, const std::string& dir, const StepFile& file,
                          const MayGo& may_go) {
-  const std::string lock_path = JoinPath(dir, ShardLockName(file.shard));
-  const auto lock = files.Lock(lock_path, "removing what a save left");
-  if (Refuses(lock, Code::kExists)) return false;
-  if (Refuses(lock, Code::kNotFound)) return true;   // the directory is gone, and the shard with it
-  const bool has_none = Refuses(lock, Code::kInvalid) || Refuses(lock, Code::kNoSpace);
-  if (!lock.ok() && !has_none) return lock.error();
-  const Result<bool> goes = may_go();
-  const bool removes = goes.ok() && *goes;
-  const Status removed =
-      removes ? RemoveIfThere(files, JoinPath(dir, ShardFileName(file.shard))) : Ok();
-  // This comes last under the lock, whose file may have been made only now.
-  if (lock.ok() || Refuses(lock, Code::kInvalid)) (void)files.Remove(lock_path);
-  KEEL_TRY(removed);
-  return goes;
+  bool goes = false;
+  const auto remove = [&]() -> Status {
+    KEEL_TRY_ASSIGN(goes, may_go());
+    return goes ? RemoveIfThere(files, JoinPath(dir, ShardFileName(file.shard))) : Ok();
+  };
+  KEEL_TRY_ASSIGN(const Turn turn, UnderLock(files, JoinPath(dir, ShardLockName(file.shard)),
+                                             "removing what a save left", remove));
+  return goes || turn == Turn::kGone;
 }
 
 // False: it stays, since somebody works under its name, or has done so meanwhile.
@@ -102,23 +115,18 @@ Result<Removal> JudgeAgain(Files& files, const StepEntry& judged) {
 }
 
 // A save may replace a damaged manifest. It does so under this lock, so the manifest removed here
-// is the one that was judged. If there is no room for the lock, or the file system knows no locks,
-// no save can take it either; and room must be made on a full disk.
+// is the one that was judged.
 Result<Removal> RemoveManifest(Files& files, const StepEntry& judged) {
-  const std::string lock_path = JoinPath(judged.dir, kCommitLockName);
-  {
-    const auto lock = files.Lock(lock_path, "removing a checkpoint");
-    if (Refuses(lock, Code::kExists)) return Removal::kBeingWritten;
-    if (Refuses(lock, Code::kNotFound)) return Removal::kVanished;
-    const bool knows_no_locks = Refuses(lock, Code::kInvalid);
-    if (!lock.ok() && !knows_no_locks && !Refuses(lock, Code::kNoSpace)) return lock.error();
-    const auto verdict = JudgeAgain(files, judged);
-    const bool goes = verdict.ok() && *verdict == Removal::kRemoved;
-    const Status removed = goes ? RemoveIfThere(files, JoinPath(judged.dir, kManifestName)) : Ok();
-    if (lock.ok() || knows_no_locks) (void)files.Remove(lock_path);
-    KEEL_TRY(removed);
-    if (!goes) return verdict;
-  }
+  Removal verdict = Removal::kBeingWritten;
+  const auto remove = [&]() -> Status {
+    KEEL_TRY_ASSIGN(verdict, JudgeAgain(files, judged));
+    const bool goes = verdict == Removal::kRemoved;
+    return goes ? RemoveIfThere(files, JoinPath(judged.dir, kManifestName)) : Ok();
+  };
+  KEEL_TRY_ASSIGN(const Turn turn, UnderLock(files, JoinPath(judged.dir, kCommitLockName),
+                                             "removing a checkpoint", remove));
+  if (turn == Turn::kGone) return Removal::kVanished;
+  if (verdict != Removal::kRemoved) return verdict;
   // Without this, a power loss could bring the manifest back without its shards.
   const Status synced = files.SyncDir(judged.dir);
   if (!synced.ok() && !IsNotFound(synced.error())) return synced.error();

@@ -306,7 +306,6 @@ TEST_F(SupervisorOfAnotherVersion, IsRefusedByAnEpoch) {
   ExpectRefused();
 }
 
-
 // It is there until the workers have begun, and never again.
 class HomeThatGoesAway : public JobHome {
  public:

@@ -229,7 +229,6 @@ TEST(EtcdEndpoints, AHangUpOnATokenFetchesAnother) {
   EXPECT_EQ(*EtcdRevision(*answer), 7);
 }
 
-
 Result<Json> AskOne(EtcdClient& client, Duration limit) {
   return client.Ask("/v3/kv/range", EtcdRangeQuestion({"k"}), limit);
 }
