@@ -1,8 +1,13 @@
 // XXH3-128 compiled for AVX2 from libxxhash's header, in a file of its own: what is instantiated
 // here may run on such processors only, so nothing of the standard library is.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef __clang__
+#include <immintrin.h>
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
 #pragma GCC target("avx2")
 #include <immintrin.h>
+#endif
 #define XXH_INLINE_ALL
 #define XXH_VECTOR 2  // XXH_AVX2: the pragma does not define __AVX2__ in time for every g++
 #include <xxhash.h>
@@ -42,6 +47,9 @@ const DigestCode* Avx2DigestCode() {
   static constexpr DigestCode code = {Of, Make, Free, Update, Current};
   return __builtin_cpu_supports("avx2") ? &code : nullptr;
 }
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 #else
 const DigestCode* Avx2DigestCode() { return nullptr; }
 #endif

@@ -11,7 +11,7 @@
 #include "elastic/protocol/control_link.h"
 #include "elastic/protocol/exit_codes.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(KEEL_UNDER_ADDRESS_SANITIZER) || defined(KEEL_UNDER_THREAD_SANITIZER)
 #define KEEL_SANITIZER_COMES_FIRST 1
 #endif
 

@@ -171,7 +171,7 @@ Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& l
 }
 
 PresenceServer::PresenceServer(asio::io_context& loop, const Where& where, Events events)
-    : loop_(loop), events_(std::move(events)),
+    : events_(std::move(events)),
       silent_max_(std::min(where.silent_max, DescriptorsMax() / 4)), seal_(where.seal),
       acceptor_(loop), accept_again_(loop) {}
 

@@ -84,7 +84,6 @@ class PresenceServer {
   void Refuse(const std::shared_ptr<Session>& session, const std::string& line);
   void OnClosed(const std::shared_ptr<Session>& session);
 
-  boost::asio::io_context& loop_;
   const Events events_;
   const size_t silent_max_;
   const std::optional<Seal> seal_;

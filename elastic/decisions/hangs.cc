@@ -125,8 +125,8 @@ std::optional<Verdict> Behind(const Standings& standings) {
                                     ", so it cannot be told which one hangs; " +
                                     Ranks({last.rank}) + " is killed first"};
   }
-  const Standings behind =
-      Only(standings, [&](const auto& one) { return one.position == least->position; });
+  const Standings behind = Only(
+      standings, [&here = least->position](const auto& one) { return one.position == here; });
   return Verdict{RanksOf(behind), Ranks(RanksOf(behind)) +
                                       (behind.size() == 1 ? " is" : " are") +
                                       " behind, at " + PlaceText(behind.front()) +

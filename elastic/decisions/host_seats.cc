@@ -63,7 +63,7 @@ bool HostMachine::MayMove(int index, SeatEvent event) {
     seat.worker.reset();
     record.lacks = true;
   } else if (!seat.worker) {
-    seat.worker.emplace();
+    seat.worker = Worker{};
     record.lacks = true;   // until it tells
     seat.left_without_state = false;
   }

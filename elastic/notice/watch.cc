@@ -34,7 +34,7 @@ NoticeWatch::NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos)
   const Duration left = Until(plan_.known_end.value_or(wall_nanos), wall_nanos);
   if (plan_.known_end && left > Duration(0)) {
     // A host with little time from the start shall still make some use of it.
-    known_.emplace();
+    known_ = End{};
     known_->text = plan_.known_end_text;
     known_->at = now + left;
     known_->lead = std::min(plan_.lead, left / 2);

@@ -8,12 +8,12 @@
 
 namespace keel {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KEEL_UNDER_ADDRESS_SANITIZER
 inline constexpr bool kUnderAddressSanitizer = true;
 #else
 inline constexpr bool kUnderAddressSanitizer = false;
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef KEEL_UNDER_THREAD_SANITIZER
 inline constexpr bool kUnderThreadSanitizer = true;
 #else
 inline constexpr bool kUnderThreadSanitizer = false;

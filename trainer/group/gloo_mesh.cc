@@ -36,13 +36,13 @@ class ClosableGloo final : public c10d::ProcessGroupGloo {
 
   // Without waiting: connecting goes on in Gloo's thread. By itself, Gloo would begin with a pair
   // when it is first used. Throws if the address is none that can be reached from here.
-  [[gnu::no_sanitize("vptr")]] void BeginConnection(int peer) {
+  __attribute__((no_sanitize("vptr"))) void BeginConnection(int peer) {
     for (const auto& context : contexts_) (void)context->getPair(peer);
   }
 
   // Debian's header of Gloo declares a virtual destructor for a context; LibTorch's has none. That
   // does not matter to this call, but UBSan would look for a table of virtual functions.
-  [[gnu::no_sanitize("vptr")]] void CloseConnections() {
+  __attribute__((no_sanitize("vptr"))) void CloseConnections() {
     for (const auto& context : contexts_) context->closeConnections();
   }
 };

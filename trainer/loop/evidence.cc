@@ -133,7 +133,7 @@ Status Reorder(const std::string& text, const std::string& path, ByName* found) 
   for (auto& [name, tensor] : *found) {
     if (!orders.is_object() || !orders.contains(name)) continue;
     KEEL_TRY_ASSIGN(const auto strides, Field<std::vector<int64_t>>(orders, name.c_str()));
-    const Result<at::Tensor> lies = CatchTorch(path + ", " + name, [&] {
+    const Result<at::Tensor> lies = CatchTorch(path + ", " + name, [&, &tensor = tensor] {
       at::Tensor like = at::empty_strided(tensor.sizes(), strides, tensor.options());
       return like.is_non_overlapping_and_dense() ? like.copy_(tensor) : tensor;
     });

@@ -141,7 +141,7 @@ Status StateRegistry::SetNumbers(const Metadata& numbers) {
     if (numbers.count(entry.name) == 0) wrong.push_back(entry.name + " is missing");
   }
   for (const auto& [name, value] : numbers) {
-    const auto knows = [&](const NumberEntry& entry) { return entry.name == name; };
+    const auto knows = [&name = name](const NumberEntry& entry) { return entry.name == name; };
     if (std::none_of(numbers_.begin(), numbers_.end(), knows)) {
       wrong.push_back(name + " is unknown here");
     }

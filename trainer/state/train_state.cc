@@ -25,7 +25,7 @@ Status CheckFace(const ModelTensors& tensors) {
   std::unordered_set<const void*> seen;
   const auto check = [&](const NamedTensors& list, const char* kind) -> Status {
     for (const auto& [name, tensor] : list) {
-      const auto refuse = [&](const std::string& why) {
+      const auto refuse = [&kind, &name = name](const std::string& why) {
         return Error{Code::kInvalid, std::string(kind) + " " + name + " of the model " + why};
       };
       if (!tensor.defined()) return refuse("is no tensor");
