@@ -79,31 +79,22 @@ def under_keelrun(workers, command, *options):
 
 
 class Case(unittest.TestCase):
+    MORE = {}   # for the environment of all that is started
+
     def setUp(self):
         temporary = tempfile.TemporaryDirectory(prefix="keel-python-")
         self.addCleanup(temporary.cleanup)
         self.folder = temporary.name
 
     def alone(self, *command, **more):
-        return end(start(list(command), **more))
+        return end(start(list(command), **self.MORE, **more))
 
     def job(self, workers, *command, options=(), **more):
-        return end(start(under_keelrun(workers, list(command), *options), **more))
+        return end(start(under_keelrun(workers, list(command), *options), **self.MORE, **more))
 
-    def with_packages(self, name):
-        """Changes to the test's folder. What scripts need in their environment to import this
-        package, which only tests need; without it the test is skipped."""
-        found = glob.glob(f"{ARGS.packages}/lib/python3*/site-packages/{name}")
-        if not found:
-            self.skipTest(f"there is no {name}; tools/setup.sh --tests installs it")
-        here = os.getcwd()
-        os.chdir(self.folder)
-        self.addCleanup(os.chdir, here)
-        return {"PYTHONPATH": ARGS.package + os.pathsep + os.path.dirname(found[0])}
-
-    def job_that_loses_a_worker(self, command, **more):
+    def job_that_loses_a_worker(self, command):
         """Of three, the last one, after the first evaluation."""
-        process = start(under_keelrun(3, command, "--max-restarts=3"), **more)
+        process = start(under_keelrun(3, command, "--max-restarts=3"), **self.MORE)
         told = []
         for line in process.stderr:
             told.append(line)
@@ -134,14 +125,17 @@ class Case(unittest.TestCase):
 
 
 class Imported(Case):
-    """Scripts alone are processes that have imported PyTorch already, as spares are: nearly all the
-    time of a small script would be that import."""
+    """Scripts alone are processes that have imported PyTorch already, as spares are, and what else
+    takes long: nearly all the time of a small script would be that import."""
+
+    IMPORTED = ()   # modules beside PyTorch
 
     @classmethod
     def setUpClass(cls):
         makers.play_keelrun()
-        cls.maker = makers.Maker([ARGS.python, "-B", "-u", "-m", "evenkeel_spare"], HANG_LIMIT_S,
-                                 env=environment())
+        cls.maker = makers.Maker(
+            [ARGS.python, "-B", "-u", os.path.join(HERE, "imported.py"), *cls.IMPORTED],
+            HANG_LIMIT_S, env=environment(**cls.MORE))
         cls.addClassCleanup(cls.maker.end)
         assert cls.maker.said() == b"m"
 
@@ -155,7 +149,7 @@ class Imported(Case):
         pid, gate = self.maker.make()
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, \
                 open(os.devnull, "rb") as nothing:
-            makers.become(gate, [interpreter, "-u", *words], environment(),
+            makers.become(gate, [interpreter, "-u", *words], environment(**self.MORE),
                           {0: nothing.fileno(), 1: out.fileno(), 2: err.fileno()})
             late = threading.Timer(HANG_LIMIT_S, os.killpg, (pid, signal.SIGKILL))
             late.start()
@@ -166,6 +160,30 @@ class Imported(Case):
             out.seek(0)
             err.seek(0)
             return Run(code, out.read(), err.read())
+
+
+class WithPackages(Imported):
+    """Scripts that import what only tests need, the first of IMPORTED: without it they are skipped.
+    They run in the test's folder, as the jobs do."""
+
+    @classmethod
+    def setUpClass(cls):
+        found = glob.glob(f"{ARGS.packages}/lib/python3*/site-packages/{cls.IMPORTED[0]}")
+        if not found:
+            raise unittest.SkipTest(f"there is no {cls.IMPORTED[0]}; tools/setup.sh --tests "
+                                    "installs it")
+        cls.MORE = cls.MORE | {
+            "PYTHONPATH": ARGS.package + os.pathsep + os.path.dirname(found[0])}
+        super().setUpClass()
+
+    def setUp(self):
+        super().setUp()
+        here = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, here)
+
+    def written(self, text, beginning):
+        return super().written(text, f"import os\nos.chdir({self.folder!r})\n" + beginning)
 
 
 class Watched(Case):

@@ -63,15 +63,14 @@ WARNED = {
 }
 
 
-class Tuned(scripts.Case):
-    def setUp(self):
-        super().setUp()
-        self.more = self.with_packages("transformers") | {"HF_HUB_OFFLINE": "1"}
+class Tuned(scripts.WithPackages):
+    IMPORTED = ("transformers",)
+    MORE = {"HF_HUB_OFFLINE": "1"}
 
     def test_the_same_line_on_one_worker_and_on_three_of_which_one_dies(self):
         command = [scripts.ARGS.python, "-B", EXAMPLE, STEPS]
-        alone = self.line_of(self.alone(*command, **self.more))
-        run = self.job_that_loses_a_worker(command, **self.more)
+        alone = self.line_of(self.alone(*command))
+        run = self.job_that_loses_a_worker(command)
         self.assertEqual(self.line_of(run), alone)
 
     def test_what_is_not_done_is_refused_or_told_by_name(self):
@@ -86,7 +85,7 @@ class Tuned(scripts.Case):
                         print(text, "->", *(one.message for one in told))
                     except TypeError as error:
                         print(text, "->", "refused:", error)
-            """, BEGINNING), **self.more)
+            """, BEGINNING))
         said = dict(line.split(" ->") for line in run.out.splitlines() if " ->" in line)
         for text, words in REFUSED.items():
             self.assertRegex(said.get(text, ""), f" refused: .*{re.escape(words)}", run)
@@ -102,7 +101,7 @@ class Tuned(scripts.Case):
             print(evenkeel.hf._options_of(found.args, 40, 3))
             print(evenkeel.hf.train(found, lanes=3, checkpoint_dir=None, save_every=None,
                                     keep=None))
-            """, BEGINNING), **self.more)
+            """, BEGINNING))
         self.line_of(run)
         for words in ("'steps': 10", "'save_every': 3", "'log_every': 1", "'keep': 2"):
             self.assertIn(words, run.out, run)
@@ -114,7 +113,7 @@ class Tuned(scripts.Case):
             print(evenkeel.hf._options_of(found.args, 40, 2, 8))
             print(evenkeel.hf.train(found, lanes=2, lane_batch=8, checkpoint_dir=None,
                                     save_every=None, keep=None))
-            """, BEGINNING), **self.more)
+            """, BEGINNING))
         self.assertTrue(self.line_of(run).startswith("final step=8 "), run)
         # Hugging Face keeps all where no limit is given.
         self.assertRegex(run.out, r"'save_every': 5, 'keep': \d{9}")
@@ -130,8 +129,7 @@ class Tuned(scripts.Case):
                                     checkpoint_dir="{folder}", save_every=100, keep=None))
             """
         def run(number, folder):
-            return self.alone(*self.written(steps.format(steps=number, folder=folder), BEGINNING),
-                              **self.more)
+            return self.alone(*self.written(steps.format(steps=number, folder=folder), BEGINNING))
         whole = self.line_of(run(9, "whole"))
         self.line_of(run(4, "parts"))
         resumed = run(9, "parts")
@@ -153,7 +151,7 @@ class Tuned(scripts.Case):
                     evenkeel.hf.train(one, lanes=2)
                 except (TypeError, ValueError) as error:
                     print("refused:", error)
-            """, BEGINNING), **self.more)
+            """, BEGINNING))
         self.assertRegex(run.out, "(?s)refused: Endless is not a map-style dataset.*"
                                   "refused: the dataset of `evaluate` has no samples", run)
 

@@ -125,18 +125,16 @@ REFUSED_LATER = {
 }
 
 
-class Fitted(scripts.Case):
-    def setUp(self):
-        super().setUp()
-        self.more = self.with_packages("lightning")
+class Fitted(scripts.WithPackages):
+    IMPORTED = ("lightning", "torchmetrics")
 
     def script(self, text):
-        return self.alone(*self.written(text, BEGINNING), **self.more)
+        return self.alone(*self.written(text, BEGINNING))
 
     def test_the_same_line_on_one_worker_and_on_three_of_which_one_dies(self):
         command = [scripts.ARGS.python, "-B", EXAMPLE, "6"]
-        alone = self.line_of(self.alone(*command, **self.more))
-        run = self.job_that_loses_a_worker(command, **self.more)
+        alone = self.line_of(self.alone(*command))
+        run = self.job_that_loses_a_worker(command)
         self.assertEqual(self.line_of(run), alone)
 
     # What Lightning shows at those moments, of 50 samples and steps of 4.
