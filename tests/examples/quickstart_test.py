@@ -38,10 +38,10 @@ class QuickStart(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def test_it_ends_with_the_same_bits_and_leaves_a_plot(self):
-        code, out, err = self.run_it("--build", ARGS.build, "--keep", "kept", "--steps", "300")
+        code, out, err = self.run_it("--build", ARGS.build, "--keep", "kept", "--steps", "240")
         self.assertEqual(code, 0, out + err)
         self.assertIn("The same, to the last bit.", out)
-        finals = re.findall(r"final step=300 trail=[0-9a-f]{32} digest=[0-9a-f]{32}", out)
+        finals = re.findall(r"final step=240 trail=[0-9a-f]{32} digest=[0-9a-f]{32}", out)
         self.assertEqual(len(finals), 4, "two runs' own, and both again where they are compared")
         self.assertEqual(len(set(finals)), 1)
         for told in (r"\$ kill -9 \d+", "worker-died .*SIGKILL", r"\$ kill -TERM", "exit code 75",

@@ -200,13 +200,13 @@ class Replaced(scripts.Watched):
                 trains = True   # so it has the state
                 os.write(1, f"trains {os.getpid()}\\n".encode())
             if not os.path.exists(os.path.dirname(__file__) + "/go"):
-                time.sleep(0.02)
+                time.sleep(0.1)
             job.backward(F.cross_entropy(model(x), y))
         os.write(1, f"{job.result}\\n".encode())
         """
 
     def begin(self, workers, *options, beginning=scripts.SMALL):
-        script = self.written(self.SCRIPT, beginning.replace("steps=4", "steps=4000"))[-1]
+        script = self.written(self.SCRIPT, beginning.replace("steps=4", "steps=800"))[-1]
         self.launch(workers, script, "--max-restarts=100", *options)
 
     def last(self, name, pattern, times=1):
