@@ -2,6 +2,8 @@
 #include "base/clock.h"
 
 #include <array>
+#include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <thread>
@@ -54,6 +56,7 @@ void ManualClock::Advance(Duration duration) {
 
 std::string DurationText(Duration duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
+  const int64_t whole = duration / std::chrono::seconds(1);   // 9e9 of them are no `int`
   std::array<char, 48> text{};
   // What would be rounded to 1000 of a unit is 1 of the next one.
   if (seconds < 0.9995e-3) {
@@ -63,11 +66,11 @@ std::string DurationText(Duration duration) {
   } else if (seconds < 60) {
     std::snprintf(text.data(), text.size(), "%.3g s", seconds);
   } else if (seconds < 3600) {
-    std::snprintf(text.data(), text.size(), "%d min %d s", static_cast<int>(seconds) / 60,
-                  static_cast<int>(seconds) % 60);
+    std::snprintf(text.data(), text.size(), "%" PRId64 " min %" PRId64 " s", whole / 60,
+                  whole % 60);
   } else {
-    std::snprintf(text.data(), text.size(), "%d h %d min", static_cast<int>(seconds) / 3600,
-                  static_cast<int>(seconds) % 3600 / 60);
+    std::snprintf(text.data(), text.size(), "%" PRId64 " h %" PRId64 " min", whole / 3600,
+                  whole % 3600 / 60);
   }
   return text.data();
 }

@@ -41,6 +41,7 @@ TEST(DurationText, ReadsAsPeopleSayIt) {
   EXPECT_EQ(DurationText(1500ms), "1.5 s");
   EXPECT_EQ(DurationText(200s), "3 min 20 s");
   EXPECT_EQ(DurationText(3h + 5min), "3 h 5 min");
+  EXPECT_EQ(DurationText(2'500'000h), "2500000 h 0 min") << "285 years are no less";
 }
 
 TEST(Clock, WallTimeIsWrittenInUtc) {
