@@ -353,6 +353,7 @@ TEST_F(RecheckTest, NobodyIsAccusedWhereNothingIsWrong) {
   for (const char* const model : {"mlp", "gpt", "resnet"}) {
     const std::string expected = Alone(model);
     for (const int size : {1, 2, 4}) {
+      if (!kAllRounds && size != 4) continue;
       Make(model, size, {}, {});
       ExpectEnds(EpochEnd::kFinished);
       ExpectBits(expected);
@@ -439,6 +440,7 @@ TEST_F(RecheckTest, TheEvidenceTellsAnotherMachineWhoWasWrong) {
                                     std::pair{"resnet", Planted::kGradient},
                                     std::pair{"resnet", Planted::kBuffer},
                                     std::pair{"mlp", Planted::kLoss}}) {
+    if (!kAllRounds && what == Planted::kGradient && model != std::string_view("mlp")) continue;
     SCOPED_TRACE(testing::Message() << model << " " << static_cast<int>(what));
     const std::string expected = Alone(model);
     Make(model, 3, {1}, {.what = what, .step = 5, .always = true, .where = 77});
@@ -486,7 +488,7 @@ TEST_F(RecheckTest, WhoeverIsWrongOnceIsNamed) {
   Random random(11);
   for (const char* const model : {"mlp", "gpt", "resnet"}) {
     const std::string expected = Alone(model);
-    for (int round = 0; round < Rounds(5, 2); ++round) {
+    for (int round = 0; round < Rounds(5, 1); ++round) {
       const int size = 2 + round % 3;
       const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
       const auto what = static_cast<Planted>(random.Uniform(3));
@@ -535,7 +537,7 @@ TEST_F(RecheckTest, WhoHoldsOtherSumsIsNamed) {
 TEST_F(RecheckTest, WhoeverAddsWronglyOnceIsNamed) {
   Random random(14);
   const std::string expected = Alone("mlp");
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < Rounds(8, 3); ++round) {
     const int size = 2 + round % 3;
     const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
     const auto what = round % 2 == 0 ? Planted::kAdder : Planted::kSecondAdder;
@@ -553,7 +555,7 @@ TEST_F(RecheckTest, WhoeverAddsWronglyOnceIsNamed) {
 TEST_F(RecheckTest, WhoeverAddsWronglyEachTimeIsNamedWithAThirdOne) {
   Random random(15);
   const std::string expected = Alone("mlp");
-  for (int round = 0; round < Rounds(6, 4); ++round) {
+  for (int round = 0; round < Rounds(6, 3); ++round) {
     const int size = 3 + round % 2;
     const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
     const bool counts = round % 3 > 0;
@@ -647,6 +649,7 @@ TEST_F(RecheckTest, NobodyIsNamedForWhatChangedBeforeItWasAdded) {
   for (const int size : {2, 3}) {
     const std::string expected = Alone("mlp");
     for (const uint64_t where : {51u, 5043u, 9011u, 20019u}) {   // a highest bit of an exponent
+      if (!kAllRounds && where != 51u) continue;
       Make("mlp", size, {1}, {.what = Planted::kNode, .step = 5, .where = where});
       ExpectEnds(EpochEnd::kBoundary);
       EXPECT_THAT(log_, HasSubstr("corruption step=5 in=sums"));
@@ -709,6 +712,7 @@ TEST_F(RecheckTest, OneWorkerOfTwoHostsIsNamedWhereverItIs) {
   const std::string expected = Alone("mlp");
   per_host_ = 2;
   for (const int wrong : {0, 1, 2, 3}) {
+    if (!kAllRounds && wrong % 2 == 0) continue;
     const uint64_t step = 5 + static_cast<uint64_t>(wrong);
     Make("mlp", 4, {wrong}, {.step = step, .always = true, .where = 5});
     ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, step));
