@@ -30,7 +30,8 @@ Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      t
 TEXT
 }
 
-# GCC 12's sanitizers do not know the address layouts that newer kernels draw (mmap_rnd_bits > 28).
+# The sanitizers of GCC 12 and clang 14 do not know the address layouts that newer kernels draw
+# (mmap_rnd_bits > 28).
 # There their programs, which the build already runs to list the tests, run without randomisation.
 FixedAddresses() {
   local bits
