@@ -39,7 +39,8 @@ struct Harm {
 class Harmed : public OddDirectory, public ::testing::WithParamInterface<Harm> {};
 
 TEST_P(Harmed, NewestIsRefusedWhereStrictAndPassedOverElsewhere) {
-  (void)LastLine(2, Saving({"--steps=5", "--save-every=3"}));
+  (void)LastLine(2, Saving({"--steps=3"}));
+  (void)LastLine(2, Saving({"--steps=5"}));
   const std::string step_dir = StepDir(5);
   GetParam().harm(step_dir);
   const auto strict = StartAlone(Saving({"--steps=7", "--strict"}));
