@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 
 #include <charconv>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 namespace keel {
 namespace {
@@ -39,9 +41,53 @@ Peer PeerOf(int fd) {
   return {text, ntohs(v6.sin6_port)};
 }
 
+struct Turns {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int ending = 0;      // guarded by mutex, as is the next
+  int searching = 0;
+};
+
+// Never destroyed: groups end in threads that may outlive main().
+Turns& AllTurns() {
+  static Turns& turns = *new Turns;
+  return turns;
+}
+
+class Search {
+ public:
+  Search() {
+    Turns& turns = AllTurns();
+    std::unique_lock lock(turns.mutex);
+    turns.changed.wait_for(lock, kEndingMax, [&] { return turns.ending == 0; });
+    ++turns.searching;
+  }
+  ~Search() {
+    const std::lock_guard lock(AllTurns().mutex);
+    --AllTurns().searching;
+    AllTurns().changed.notify_all();
+  }
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+};
+
 }  // namespace
 
+EndingSockets::EndingSockets() {
+  Turns& turns = AllTurns();
+  std::unique_lock lock(turns.mutex);
+  turns.changed.wait(lock, [&] { return turns.searching == 0; });
+  ++turns.ending;
+}
+
+EndingSockets::~EndingSockets() {
+  const std::lock_guard lock(AllTurns().mutex);
+  --AllTurns().ending;
+  AllTurns().changed.notify_all();
+}
+
 std::vector<int> SocketsConnectedTo(const std::string& number, uint16_t port) {
+  const Search search;
   std::vector<int> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> open_files(opendir("/proc/self/fd"), closedir);
   if (!open_files) return found;

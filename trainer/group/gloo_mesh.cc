@@ -20,6 +20,7 @@
 #include "base/thread_priority.h"
 #include "elastic/process/quiet_thread.h"
 #include "store/catch_torch.h"
+#include "store/socket_finder.h"
 #include "store/torch_shim.h"
 #include "trainer/group/address_book.h"
 #include "trainer/group/address_store.h"
@@ -115,9 +116,9 @@ GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
 // thread stops only when nothing is ready for 10 ms, and would spin for ever.
 // - A thread that was told to stop removes no descriptor from its epoll set any more. If a peer
 // hangs up then, only close() removes it, but not while somebody else holds the socket: a forked
-// child or, for a microsecond, a process that inspects our descriptors (SocketsConnectedTo(), ss,
-// lsof). The thread then gets an event of a connection that is closed already, and throws where
-// nobody catches.
+// child or, for a microsecond, a process that inspects our descriptors (ss, lsof). The thread then
+// gets an event of a connection that is closed already, and throws where nobody catches. We
+// ourselves do not look at descriptors meanwhile.
 // A pair that was still connecting may be connected after it was cut, until the thread stops; then
 // nothing was sent to it that somebody here has asked for, so it is read to its end.
 GlooMesh::~GlooMesh() {
@@ -126,6 +127,7 @@ GlooMesh::~GlooMesh() {
     const Status closed = CatchTorch("closing", [&] { gloo_->CloseConnections(); });
     if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
   }
+  const EndingSockets ending;
   const Status ended =
       CatchTorch("ending the group '" + spec_.prefix + "'", [&] { gloo_.reset(); });
   if (!ended.ok()) LogWarn("group-teardown", {{"error", ended.error().message}});
