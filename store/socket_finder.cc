@@ -41,11 +41,11 @@ Peer PeerOf(int fd) {
   return {text, ntohs(v6.sin6_port)};
 }
 
+// Searches hold the mutex, and so go one by one. Ends only count themselves under it.
 struct Turns {
   std::mutex mutex;
-  std::condition_variable changed;
-  int ending = 0;      // guarded by mutex, as is the next
-  int searching = 0;
+  std::condition_variable ended;
+  int ending = 0;   // guarded by mutex
 };
 
 // Never destroyed: groups end in threads that may outlive main().
@@ -54,40 +54,23 @@ Turns& AllTurns() {
   return turns;
 }
 
-class Search {
- public:
-  Search() {
-    Turns& turns = AllTurns();
-    std::unique_lock lock(turns.mutex);
-    turns.changed.wait_for(lock, kEndingMax, [&] { return turns.ending == 0; });
-    ++turns.searching;
-  }
-  ~Search() {
-    const std::lock_guard lock(AllTurns().mutex);
-    --AllTurns().searching;
-    AllTurns().changed.notify_all();
-  }
-  Search(const Search&) = delete;
-  Search& operator=(const Search&) = delete;
-};
-
 }  // namespace
 
 EndingSockets::EndingSockets() {
-  Turns& turns = AllTurns();
-  std::unique_lock lock(turns.mutex);
-  turns.changed.wait(lock, [&] { return turns.searching == 0; });
-  ++turns.ending;
+  const std::lock_guard lock(AllTurns().mutex);
+  ++AllTurns().ending;
 }
 
 EndingSockets::~EndingSockets() {
   const std::lock_guard lock(AllTurns().mutex);
   --AllTurns().ending;
-  AllTurns().changed.notify_all();
+  AllTurns().ended.notify_all();
 }
 
 std::vector<int> SocketsConnectedTo(const std::string& number, uint16_t port) {
-  const Search search;
+  Turns& turns = AllTurns();
+  std::unique_lock lock(turns.mutex);
+  (void)turns.ended.wait_for(lock, kEndingMax, [&] { return turns.ending == 0; });
   std::vector<int> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> open_files(opendir("/proc/self/fd"), closedir);
   if (!open_files) return found;
