@@ -15,7 +15,7 @@
 namespace keel {
 namespace {
 
-constexpr int kRounds = 12;
+constexpr int kRounds = 20;
 constexpr uint64_t kOffsetMillis = 15;   // about what a host needs from its registration on
 
 constexpr const char* kCounts = "^rank [0-9]+ has counted to";

@@ -30,14 +30,14 @@ class SameLine(scripts.Imported):
         return alone
 
     def test_a_perceptron_with_the_engines_own_optimizer(self):
-        self.compare("--model=mlp", "--optimizer=engine", workers=(2, 5))
+        self.compare("--model=mlp", "--optimizer=engine", workers=(2, 3, 5))
 
     def test_batchnorm_with_momentum(self):
         self.compare("--model=norms", "--optimizer=SGD", workers=(3,))
 
     def test_a_transformer_with_a_schedule_clipping_and_evaluation(self):
         self.compare("--model=gpt", "--optimizer=AdamW", "--schedule-of=cosine", "--clip=0.5",
-                     "--evaluate-every=5", workers=(3,))
+                     "--evaluate-every=5", workers=(2, 3))
 
     def test_noise_that_is_drawn_in_the_script_or_in_processes_of_its_own(self):
         options = ("--model=mlp", "--optimizer=Adam", "--augment")
