@@ -49,15 +49,10 @@ elseif(KEEL_SANITIZE STREQUAL "thread")
   target_link_options(keel_flags INTERFACE -fsanitize=thread)
 endif()
 
-# Under AddressSanitizer what is ours and has LibTorch is not optimised: LibTorch does the computing, and
-# it takes nearly half as long to compile.
 set(KEEL_TORCH_FLAGS)
-if(KEEL_SANITIZE STREQUAL "address")
-  set(KEEL_TORCH_FLAGS -O0)
-endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # A method of ours overrides one that not all versions of LibTorch have.
-  list(APPEND KEEL_TORCH_FLAGS -Wno-inconsistent-missing-override)
+  set(KEEL_TORCH_FLAGS -Wno-inconsistent-missing-override)
 endif()
 
 # The precompiled LibTorch headers, made once and reused by every TORCH and TORCH_API target.
