@@ -26,6 +26,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                                                 -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
 endif()
+if(KEEL_SANITIZE_ALL)
+  target_compile_definitions(keel_flags INTERFACE KEEL_ALL_ROUNDS)   # tests/harness/sanitizers.h
+endif()
 if(KEEL_SANITIZE STREQUAL "address")
   target_compile_definitions(keel_flags INTERFACE KEEL_UNDER_ADDRESS_SANITIZER)
   # Checks of memory are calls: written out each time, they take a tenth of GCC's compile time.
@@ -34,9 +37,7 @@ if(KEEL_SANITIZE STREQUAL "address")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(keel_flags INTERFACE --param=asan-instrumentation-with-call-threshold=0)
   endif()
-  if(KEEL_SANITIZE_ALL)
-    target_compile_definitions(keel_flags INTERFACE KEEL_ALL_ROUNDS)   # tests/harness/sanitizers.h
-  else()
+  if(NOT KEEL_SANITIZE_ALL)
     # The first two are what AddressSanitizer finds by itself.
     target_compile_options(keel_flags INTERFACE -fno-sanitize=null,object-size,alignment,vptr)
   endif()
@@ -269,9 +270,9 @@ function(keel_test name)
   if(NOT KEEL_SANITIZE STREQUAL "none")
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
   endif()
-  # What a suite leaks is told, with who allocated it, when its process ends. ThreadSanitizer judges a
-  # test by itself, since it does not take forks where threads once were.
-  if(KEEL_SANITIZE STREQUAL "thread")
+  # What a suite leaks is told, with who allocated it, when its process ends. ThreadSanitizer does not
+  # take forks where threads once were: under it, a test that may fork has a process of its own.
+  if(KEEL_SANITIZE STREQUAL "thread" AND NOT "unit" IN_LIST ARG_LABELS)
     set(ARG_ALONE "*")
   endif()
   keel_sources(sources ${name})

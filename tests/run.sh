@@ -22,9 +22,10 @@ Sets up what is missing (tools/setup.sh), then runs the tests:
   build-tsan   those with the label tsan, under ThreadSanitizer: threads, without LibTorch
   build        everything but the labels gpu and nightly
   --quick      only the last of these
-  --nightly    all of these, and the long forms of soaks and comparisons (the label nightly); all of
-               UBSan (in build-asan-all); and under ThreadSanitizer what the other sanitizer gets,
-               the trainer too. Before them, all that users run is compiled file by file
+  --nightly    all of these, and the long forms of soaks and comparisons (the label nightly); under
+               the sanitizers all rounds of the tests, all of UBSan (in build-asan-all), and under
+               ThreadSanitizer what the other one gets, the trainer too (in build-tsan-all).
+               Before them, all that users run is compiled file by file
   --help       this text
 Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      tests/run.sh -LE slow
 TEXT
@@ -97,7 +98,7 @@ Main() {
   case ${1:-} in
     --help | -h) Help; return ;;
     --quick) builds=(release); shift ;;
-    --nightly) nightly=1 builds=(asan-all tsan release); shift ;;
+    --nightly) nightly=1 builds=(asan-all tsan-all release); shift ;;
   esac
   # LibTorch itself is not instrumented.
   local asan=detect_stack_use_after_return=1:check_initialization_order=1:verify_asan_link_order=0

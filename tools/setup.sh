@@ -48,7 +48,8 @@ usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests | --programs | --t
                       [--no-packages] [--no-build]
 
 Installs what is missing, then configures and builds. Run it as often as you like.
-  --preset NAME   release (default, in build/), debug, asan, asan-all or tsan (in build-NAME/)
+  --preset NAME   release (default, in build/), debug, asan, asan-all, tsan or tsan-all (in
+                  build-NAME/)
   --torch-free    leave out LibTorch and all that needs it
   --tests         also download what the tests in Python need (650 MB); if that fails it says so
                   and goes on, and they are skipped
@@ -98,7 +99,7 @@ ParseArguments() {
   done
   case $preset in
     release) build_dir=$root/build ;;
-    debug | asan | asan-all | tsan) build_dir=$root/build-$preset ;;
+    debug | asan | asan-all | tsan | tsan-all) build_dir=$root/build-$preset ;;
     *) Fail "there is no preset '$preset': tools/setup.sh --help lists them" ;;
   esac
 }

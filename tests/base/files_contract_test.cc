@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/memory_files.h"
 #include "base/posix_files.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/support/temp_dir.h"
 
 namespace keel {
@@ -364,7 +365,7 @@ TEST_P(FilesContract, HoldersThatRemoveTheFileStillExcludeEachOther) {
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      while (taken < 4000 && !together) {
+      while (taken < Rounds(4000, 800) && !together) {
         const auto lock = files_.Lock(At("lock"), "one of four");
         if (!lock.ok()) continue;
         if (++holders > 1) together = true;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/option_help.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/support/garbage.h"
 #include "tests/support/temp_dir.h"
 
@@ -508,7 +509,7 @@ TEST(ParseOptions, GarbageGivesAResult) {
   Garbage garbage(seed);
   const std::vector<OptionTable> tables = {TrainTable(), LauncherTable()};
   int good = 0;
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < Rounds(5000, 1000); ++i) {
     OptionInputs inputs;
     for (uint64_t n = garbage.Below(4); n > 0; --n) {
       inputs.arguments.push_back(OptionGarbage(garbage));
@@ -528,7 +529,7 @@ TEST(ParseOptions, GarbageGivesAResult) {
     ++good;
     ASSERT_FALSE(options->ConfigText().empty()) << garbage.Where(i);
   }
-  EXPECT_GT(good, 100) << "seed " << seed;
+  EXPECT_GT(good, Rounds(100, 20)) << "seed " << seed;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "ckpt/retention.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 
 namespace keel {
 namespace {
@@ -71,7 +72,7 @@ class GcBesideSave : public testing::Test {
                   const std::function<Status(Files&)>& run,
                   const std::function<Status(MemoryFiles&)>& act,
                   const std::function<void(MemoryFiles&, int)>& judge) const {
-    for (int call = 1;; ++call) {
+    for (int call = 1;; call += kPointStride) {
       MemoryFiles memory;
       prepare(memory);
       Status acted = Ok();

@@ -9,6 +9,7 @@
 #include "ckpt/names.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 
 namespace keel {
 namespace {
@@ -107,7 +108,8 @@ TEST(Manifest, RandomChangesNeitherCrashNorAllocate) {
   const std::string good = ManifestText(Sample());
   const size_t body = good.rfind(",\n\"digest\":\"");
   int read = 0;
-  for (int round = 0; round < 5000; ++round) {
+  constexpr int kRounds = Rounds(5000, 1000);
+  for (int round = 0; round < kRounds; ++round) {
     std::string text = good;
     for (uint64_t i = random.Uniform(3); i < 3; ++i) {
       const size_t at = random.Uniform(body - 40);  // the end itself stays findable
@@ -120,7 +122,7 @@ TEST(Manifest, RandomChangesNeitherCrashNorAllocate) {
     }
     read += ParseManifest(Sealed(text)).ok() ? 1 : 0;
   }
-  EXPECT_LT(read, 5000);
+  EXPECT_LT(read, kRounds);
 }
 
 TEST(Description, RefusesWhatJsonCannotHold) {
@@ -165,7 +167,7 @@ TEST(TensorDigest, FollowsFromPiecesHoweverFramesCutTheTensor) {
 // A search through the others for each would take hundreds of times as long.
 TEST(Description, TakesManyKeysInLinearTime) {
   Description description;
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < Rounds(100'000, 10'000); ++i) {
     description.metadata["key-" + std::to_string(i)] = int64_t{i};
     description.user["key-" + std::to_string(i)] = "text";
   }

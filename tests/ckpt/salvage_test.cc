@@ -11,6 +11,7 @@
 #include "base/memory_files.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 
 namespace keel {
 namespace {
@@ -324,7 +325,7 @@ TEST_F(SalvageTest, RandomHarmNeverMakesItLie) {
   const uint64_t seed = 20261121;
   std::printf("seed %d\n", static_cast<int>(seed));
   int whole = 0, lost = 0, unusable = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < Rounds(300, 60); ++round) {
     Random random = Random(seed).Fork(std::to_string(round));
     disk_ = std::make_unique<MemoryFiles>();
     const auto parts = static_cast<uint32_t>(random.Uniform(5) + 1);
@@ -365,8 +366,8 @@ TEST_F(SalvageTest, RandomHarmNeverMakesItLie) {
     if (HasFailure()) return;
   }
   std::printf("%d tensors whole, %d lost, %d attempts unusable\n", whole, lost, unusable);
-  EXPECT_GT(whole, 300);
-  EXPECT_GT(lost, 300);
+  EXPECT_GT(whole, Rounds(300, 60));
+  EXPECT_GT(lost, Rounds(300, 60));
 }
 
 // A manifest may say so much that nobody could go through its frames one by one.

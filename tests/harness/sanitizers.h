@@ -2,8 +2,7 @@
 //
 // All rounds of a test, without a sanitizer, show that the program does what is right. A sanitizer
 // looks for wrong uses of memory, or of threads, on the way, and a share of the rounds goes every
-// such way. The build that tests/run.sh --nightly makes with all of UBSan defines KEEL_ALL_ROUNDS,
-// and makes all of them.
+// such way. The builds of tests/run.sh --nightly define KEEL_ALL_ROUNDS, and make all of them.
 #pragma once
 
 namespace keel {
@@ -31,5 +30,8 @@ template <class Number>
 constexpr Number Rounds(Number all, Number sanitized) {
   return kAllRounds ? all : sanitized;
 }
+
+// From one point at which a fault may come to the next one that is tried.
+inline constexpr int kPointStride = Rounds(1, 3);
 
 }  // namespace keel

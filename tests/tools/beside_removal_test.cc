@@ -7,6 +7,7 @@
 #include "ckpt/retention.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tools/keel/commands.h"
 
 namespace keel {
@@ -27,7 +28,7 @@ class BesideRemoval : public testing::Test {
     inputs.arguments = std::move(arguments);
     const auto options = ParseOptions(command.table(), inputs);
     ASSERT_OK(options);
-    for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+    for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); call += kPointStride) {
       MemoryFiles memory;
       for (const uint64_t step : {10, 20, 30}) Save(memory, step);
       FaultyFiles files(memory);
@@ -100,7 +101,7 @@ TEST_F(BesideRemoval, CpOfAllPassesOverWhatWasRemovedMeanwhile) {
 
 TEST_F(BesideRemoval, PinPinsWhatIsThereOrSaysThatItIsNot) {
   int gone = 0;
-  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); call += kPointStride) {
     MemoryFiles memory;
     for (const uint64_t step : {10, 20}) Save(memory, step);
     FaultyFiles files(memory);
@@ -130,7 +131,7 @@ TEST_F(BesideRemoval, ACopyThatAnotherCpFinishesMeanwhileIsThereAlready) {
   inputs.arguments = {"/c", "/d"};
   const auto options = ParseOptions(CpTable(), inputs);
   ASSERT_OK(options);
-  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); call += kPointStride) {
     MemoryFiles memory;
     Save(memory, 10);
     FaultyFiles files(memory);

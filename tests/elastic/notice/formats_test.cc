@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "elastic/notice/formats.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/support/garbage.h"
 
 namespace keel {
@@ -157,7 +158,7 @@ TEST(NoticeReplies, MangledOnesAreNeverMisread) {
       {[](const std::string& body) { return ReadGcpPreempted(200, body); }, "RUE"},
       {[](const std::string& body) { return ReadAzureEvents(200, body, "host_3"); }, "EventType"}};
   Garbage garbage(20261122);
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < Rounds(20'000, 4'000); ++round) {
     std::string body = garbage.OneOf(real);
     for (uint64_t change = garbage.Below(4); change > 0 && !body.empty(); --change) {
       const size_t at = garbage.Below(body.size());

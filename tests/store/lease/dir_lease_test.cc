@@ -11,6 +11,7 @@
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/store/lease/racer.h"
 #include "tests/store/lease/unsynced_files.h"
 #include "tests/support/garbage.h"
@@ -401,7 +402,7 @@ TEST_F(DirLeaseTest, ADirectoryThatCannotBeReadShowsNothing) {
 // Thousands of terms on a real disk, of each of which one claimant is given one.
 TEST(DirLeaseRace, EachTermHasOneWinner) {
   constexpr int kRacers = 6;
-  constexpr int64_t kLast = 3000;
+  constexpr int64_t kLast = Rounds(3000, 600);
   TempDir dir;
   UnsyncedFiles files;
   std::vector<std::unique_ptr<DirLease>> leases;

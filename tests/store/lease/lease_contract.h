@@ -12,6 +12,7 @@
 
 #include "store/lease/lease.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/store/lease/racer.h"
 
 namespace keel {
@@ -139,7 +140,7 @@ TEST_P(LeaseContract, ATextMayHaveAnythingInIt) {
 
 TEST_P(LeaseContract, OfManyWhoRaceForATermOneWins) {
   constexpr int kRacers = 4;
-  constexpr int64_t kLast = 200;
+  constexpr int64_t kLast = Rounds(200, 50);
   std::vector<std::unique_ptr<Lease>> leases;
   std::vector<Racer> racers;
   for (int i = 0; i < kRacers; ++i) {

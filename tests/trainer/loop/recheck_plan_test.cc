@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "tests/harness/sanitizers.h"
 
 namespace keel {
 namespace {
@@ -28,7 +29,7 @@ std::vector<std::string> HostsOf(const std::vector<int>& numbers) {
 
 TEST(RecheckPlan, EverybodyChecksALaneOfAnotherHostAndEveryLaneIsChecked) {
   Random random(3);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < Rounds(200, 40); ++round) {
     const int world = static_cast<int>(2 + random.Uniform(6));
     const int lanes = static_cast<int>(1 + random.Uniform(12));
     const Placement placement = EvenPlacement(world, lanes);

@@ -17,6 +17,7 @@
 #include "tests/ckpt/faulty_objects.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "trainer/save/job_directory.h"
 #include "trainer/save/mirror_wait.h"
 #include "trainer/save/steps_in.h"
@@ -148,7 +149,7 @@ TEST_F(MirrorTest, WhatFailsIsTriedAgainAndWhatIsThereStaysWhole) {
 
 TEST_F(MirrorTest, WhoeverDiesLeavesAWholeOneOrNone) {
   Save(10);
-  for (int call = 1;; ++call) {
+  for (int call = 1;; call += kPointStride) {
     auto& [memory, files] = NewDisk();
     CopyOf(memory_, "/here", memory);
     Mirror dying(files, RealClock(), {"/here", "/there", {}}, "j", "");
