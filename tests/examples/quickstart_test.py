@@ -71,7 +71,7 @@ class QuickStart(unittest.TestCase):
 
     def test_it_fails_where_the_bits_differ(self):
         self.put("keelrun", f'exec {ARGS.build}/bin/keelrun "$@" --seed 1')
-        code, out, err = self.run_it("--build", "other", "--steps", "120")
+        code, out, err = self.run_it("--build", "other", "--steps", "100")
         self.assertEqual(code, 1, out + err)
         self.assertIn("they differ", err)
         self.assertNotIn("The same,", out)

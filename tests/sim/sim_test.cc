@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-constexpr uint64_t kSeeds = Rounds(300, 10), kStops = Rounds(400, 10), kSplits = Rounds(12, 3);
+constexpr uint64_t kSeeds = Rounds(200, 10), kStops = Rounds(400, 10), kSplits = Rounds(12, 3);
 constexpr uint64_t kNightlySeeds = kUnderAddressSanitizer ? 1'000 : 25'000;
 constexpr int kParts = 4;   // so many may run side by side
 

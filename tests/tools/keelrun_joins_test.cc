@@ -15,7 +15,7 @@
 namespace keel {
 namespace {
 
-constexpr int kRounds = 20;
+constexpr int kRounds = 8, kRoundsOfANight = 40;
 constexpr uint64_t kOffsetMillis = 15;   // about what a host needs from its registration on
 
 constexpr const char* kCounts = "^rank [0-9]+ has counted to";
@@ -106,9 +106,9 @@ class Round {
   int64_t victim_ = -1;
 };
 
-TEST(KeelrunJoins, AHostJoinsInTheMomentOfABreak) {
+void JoinInTheMomentOfABreak(int rounds) {
   Random random = Seeded();
-  for (int i = 0; i < kRounds && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < rounds && !::testing::Test::HasFailure(); ++i) {
     Round round(random);
     round.PassSomeTime();
     round.KillOld();
@@ -117,10 +117,10 @@ TEST(KeelrunJoins, AHostJoinsInTheMomentOfABreak) {
   }
 }
 
-TEST(KeelrunJoins, AWorkerIsKilledWhileItJoins) {
+void KillAWorkerWhileItJoins(int rounds) {
   Random random = Seeded();
   int outside = 0;
-  for (int i = 0; i < kRounds && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < rounds && !::testing::Test::HasFailure(); ++i) {
     Round round(random);
     round.PassSomeTime();
     round.KillNew();
@@ -128,8 +128,16 @@ TEST(KeelrunJoins, AWorkerIsKilledWhileItJoins) {
     round.ExpectAllEndsWell();
     outside += round.VictimWasOutside() ? 1 : 0;
   }
-  std::printf("%d of %d were killed before an epoch had them\n", outside, kRounds);
+  std::printf("%d of %d were killed before an epoch had them\n", outside, rounds);
 }
+
+TEST(KeelrunJoins, AHostJoinsInTheMomentOfABreak) { JoinInTheMomentOfABreak(kRounds); }
+TEST(KeelrunJoins, AWorkerIsKilledWhileItJoins) { KillAWorkerWhileItJoins(kRounds); }
+
+TEST(NightlyKeelrunJoins, AHostJoinsInTheMomentOfABreak) {
+  JoinInTheMomentOfABreak(kRoundsOfANight);
+}
+TEST(NightlyKeelrunJoins, AWorkerIsKilledWhileItJoins) { KillAWorkerWhileItJoins(kRoundsOfANight); }
 
 }  // namespace
 }  // namespace keel

@@ -20,6 +20,8 @@ from scripts import python
 
 class SameLine(scripts.Imported):
     """With one lane a batch is the loop's own; with eight they are shared among workers."""
+    MANY = (3,)
+
 
     def compare(self, *options, workers):
         command = python("train_models.py", "--log-every=0", *options)
@@ -30,14 +32,14 @@ class SameLine(scripts.Imported):
         return alone
 
     def test_a_perceptron_with_the_engines_own_optimizer(self):
-        self.compare("--model=mlp", "--optimizer=engine", workers=(2, 3, 5))
+        self.compare("--model=mlp", "--optimizer=engine", workers=self.MANY)
 
     def test_batchnorm_with_momentum(self):
         self.compare("--model=norms", "--optimizer=SGD", workers=(3,))
 
     def test_a_transformer_with_a_schedule_clipping_and_evaluation(self):
         self.compare("--model=gpt", "--optimizer=AdamW", "--schedule-of=cosine", "--clip=0.5",
-                     "--evaluate-every=5", workers=(2, 3))
+                     "--evaluate-every=5", workers=self.MANY)
 
     def test_noise_that_is_drawn_in_the_script_or_in_processes_of_its_own(self):
         options = ("--model=mlp", "--optimizer=Adam", "--augment")
@@ -76,6 +78,10 @@ class SameLine(scripts.Imported):
         self.assertEqual(run.code, 0, run)
         self.assertIn("the same bits after 40 steps", run.out)
         self.assertIn("PyTorch's compiler was left out", run.out)
+
+
+class SameLineOfANight(SameLine):
+    MANY = (2, 3, 5)
 
 
 class Stops(scripts.Case):
