@@ -12,6 +12,7 @@
 
 #include "elastic/process/process_table.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/support/file_text.h"
 
 namespace keel {
@@ -278,9 +279,9 @@ TEST_F(RanksTest, AProgramThatCannotStartNamesTheRank) {
               HasSubstr("rank 0: starting '/no/such/program': program not found"));
 }
 
-TEST_F(RanksTest, TwoHundredRoundsOfKillingLeakNothing) {
+TEST_F(RanksTest, RoundsOfKillingLeakNothing) {
   const size_t descriptors = OpenDescriptors();
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < Rounds(200, 50); ++round) {
     ASSERT_OK_AND_ASSIGN(const auto ranks,
                          Ranks::Start(Shell("echo up; exec sleep 1000", 2), folder_));
     ASSERT_OK(ranks->AwaitLine(round % 2, "up", kLimit));

@@ -51,7 +51,7 @@ class DirLeaseProcesses : public testing::Test {
 };
 
 TEST_F(DirLeaseProcesses, EachTermHasOneWinner) {
-  constexpr int64_t kLast = 2000;
+  constexpr int64_t kLast = Rounds(2000, 500);
   ASSERT_OK_AND_ASSIGN(const auto racers, StartRacers(4, kLast));
   std::vector<int64_t> won;
   for (int rank = 0; rank < racers->count(); ++rank) {
@@ -70,7 +70,7 @@ TEST_F(DirLeaseProcesses, RacersThatAreKilledStopNobody) {
   const auto watcher = Open();
   int64_t reached = 0;
   const TimePoint deadline = RealClock().Monotonic() + kLimit;
-  for (int kills = 0; kills < 60; ++kills) {
+  for (int kills = 0; kills < Rounds(60, 20); ++kills) {
     // Once they have come on, one of them is killed wherever it is, and another takes its place.
     for (;;) {
       ASSERT_LT(RealClock().Monotonic(), deadline) << "nobody claims any more\n"
