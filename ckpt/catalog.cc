@@ -168,8 +168,7 @@ void Judge(Files& files, const Contents& contents, const Result<Manifest>& manif
     const Code code = manifest.error().code;
     const bool is_refused = contents.sizes.has_value() && code == Code::kInvalid;   // by a store
     entry->unreadable = MayBeSound(code) || is_refused;
-    entry->unreached = manifest.error().may_pass ||
-                       (MayBeSound(code) && contents.sizes.has_value());
+    entry->unreached = MayAnswerLater(manifest.error(), contents.sizes.has_value());
     return;
   }
   entry->step = manifest->description.step;
@@ -313,6 +312,10 @@ bool MayBeSound(Code code) {
          code == Code::kCancelled;
 }
 
+bool MayAnswerLater(const Error& error, bool is_in_bucket) {
+  return error.may_pass || (is_in_bucket && MayBeSound(error.code));
+}
+
 Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
   for (int tries = 1;; ++tries) {
     KEEL_TRY_ASSIGN(StepEntry entry, LookOnce(files, step_dir));
@@ -382,10 +385,13 @@ Status CheckDirName(const std::string& step_dir, uint64_t step) {
   return Error{Code::kCorrupt, OfAnotherStep(step)};
 }
 
-Status CheckIsNamed(const Checkpoint& checkpoint, const std::string& text) {
-  if (checkpoint.dir() == text) return Ok();
-  const Status named = CheckDirName(checkpoint.dir(), checkpoint.manifest().description.step);
-  return named.ok() ? named : Status(named.error().Doing("checkpoint " + checkpoint.dir()));
+Result<std::unique_ptr<Checkpoint>> OpenNamed(Files& files, const std::string& dir,
+                                              const std::string& text) {
+  KEEL_TRY_ASSIGN(auto checkpoint, Checkpoint::Open(files, dir));
+  if (dir == text) return checkpoint;
+  const Status named = CheckDirName(dir, checkpoint->manifest().description.step);
+  if (!named.ok()) return named.error().Doing("checkpoint " + dir);
+  return checkpoint;
 }
 
 std::optional<std::string> RootOfStep(Files& files, const std::string& text) {
@@ -411,8 +417,7 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
   for (int tries = 1;; ++tries) {
     KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, text));
     const bool was_removed = IsRemoved(files, dir);
-    auto checkpoint = Checkpoint::Open(files, dir);
-    if (checkpoint.ok()) KEEL_TRY(CheckIsNamed(**checkpoint, text));
+    auto checkpoint = OpenNamed(files, dir, text);
     if (checkpoint.ok() || !IsRemoved(files, dir)) return checkpoint;
     KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(files, text));
     if (next == dir || tries == kTries) {

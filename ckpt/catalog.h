@@ -53,6 +53,9 @@ Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps)
 // Whether what could not be read for such an error may be whole all the same: a disk that did not
 // return it, a store that could not be reached.
 bool MayBeSound(Code code);
+// Whether the place that gave this error, a bucket or a file system, may answer another time: then
+// nothing follows from the error, and a job that needs the place is started again.
+bool MayAnswerLater(const Error& error, bool is_in_bucket);
 
 // By step, from the lowest. Other directories are ignored. kNotFound: no such directory.
 Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root);
@@ -69,9 +72,10 @@ Result<std::string> ResolveCheckpoint(Files& files, const std::string& text);
 // kCorrupt where the directory has the name of another step than `step`, that of its manifest; also
 // where it was put aside under such a name.
 Status CheckDirName(const std::string& step_dir, uint64_t step);
-// The same, for one that was opened because `text` names it: its own directory is taken under any
-// name, but "ROOT@1200" means that step.
-Status CheckIsNamed(const Checkpoint& checkpoint, const std::string& text);
+// Opens the checkpoint in `dir`, which `text` names, and looks whether it is the one that is meant:
+// its own directory is taken under any name, but "ROOT@1200" means that step.
+Result<std::unique_ptr<Checkpoint>> OpenNamed(Files& files, const std::string& dir,
+                                              const std::string& text);
 
 // If `text` names one step (its own directory, "ROOT@1200", "ROOT@latest"), the directory in which
 // it lies; empty if it names a directory of steps, or nothing that exists.

@@ -41,8 +41,7 @@ Result<NamedTensors> ReadFile(Files& files, const std::string& path,
 Result<NamedTensors> ReadStep(Files& files, const std::string& dir, const std::string& text,
                               std::vector<std::string> only,
                               const std::vector<std::string>& if_there) {
-  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, dir));
-  KEEL_TRY(CheckIsNamed(*checkpoint, text));
+  KEEL_TRY_ASSIGN(const auto checkpoint, OpenNamed(files, dir, text));
   for (const PlacedTensor& placed : checkpoint->layout().tensors()) {
     const std::string& name = placed.spec.name;
     if (std::find(if_there.begin(), if_there.end(), name) != if_there.end()) only.push_back(name);

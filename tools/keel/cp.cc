@@ -37,8 +37,7 @@ Result<bool> HasCopy(Files& files, const Checkpoint& from, const std::string& ro
 
 Status CopyOne(Copying& work, const std::string& dir) {
   Files& files = work.world.files;
-  KEEL_TRY_ASSIGN(const auto from, Checkpoint::Open(files, dir));
-  KEEL_TRY(CheckIsNamed(*from, work.text));
+  KEEL_TRY_ASSIGN(const auto from, OpenNamed(files, dir, work.text));
   KEEL_TRY_ASSIGN(bool there, HasCopy(files, *from, work.root));
   std::string copied_to;
   if (!there) {

@@ -257,8 +257,7 @@ class Meeting {
   // refusal, after which nobody would try again, and no break of the group either: this worker
   // fails, and is started again.
   Status CheckRefused(const std::string& place, const Error& error) const {
-    const bool may_answer =
-        error.may_pass || (IsInBucket(parts_.keeping->files, place) && MayBeSound(error.code));
+    const bool may_answer = MayAnswerLater(error, IsInBucket(parts_.keeping->files, place));
     return may_answer ? Status(Error{Code::kIo, error.message, true}) : Ok();
   }
 

@@ -80,7 +80,7 @@ struct Attempt {
 };
 
 bool IsUnreached(Files& files, const std::string& dir, const Error& error) {
-  return error.may_pass || (MayBeSound(error.code) && IsInBucket(files, dir));
+  return MayAnswerLater(error, IsInBucket(files, dir));
 }
 
 Error Unusable(bool unreached, const std::string& why) {
@@ -143,10 +143,8 @@ Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool
 // whole, but not ours.
 Result<Attempt> TryOne(const Task& task, const std::string& dir, const std::string& text) {
   const auto checkpoint =
-      Ticking(task.tick, [&] { return Checkpoint::Open(task.files, dir); });
+      Ticking(task.tick, [&] { return OpenNamed(task.files, dir, text); });
   if (!checkpoint.ok()) return NotUsable(task.files, dir, checkpoint.error());
-  const Status named = CheckIsNamed(**checkpoint, text);
-  if (!named.ok()) return NotUsable(task.files, dir, named.error());
   KEEL_TRY_ASSIGN(const bool exact,
                   CheckSameJob(task.state, **checkpoint, task.config.fingerprint,
                                task.config.allow_inexact));

@@ -141,8 +141,7 @@ Status FillFromFile(const ModelTensors& model, Files& files, const std::string& 
 // `text` has named it.
 Status FillFromStep(const ModelTensors& model, Files& files, const std::string& dir,
                     const std::string& text, Progress* progress) {
-  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, dir));
-  KEEL_TRY(CheckIsNamed(*checkpoint, text));
+  KEEL_TRY_ASSIGN(const auto checkpoint, OpenNamed(files, dir, text));
   const auto read = [&](const std::vector<RestoreTarget>& targets) -> Status {
     KEEL_TRY(Restore(*checkpoint, targets,
                      {.only = {std::string(kModelPrefix) + "*"}, .progress = progress}));
