@@ -1,6 +1,8 @@
 // The memory twin keeps the contract, and its faults strike as planned.
 #include "store/memory_store.h"
 
+#include <thread>
+
 #include "tests/store/store_contract.h"
 
 namespace keel {

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "base/log.h"
 #include "store/torch_log.h"
 #include "tests/store/store_contract.h"

@@ -1,6 +1,8 @@
 // The contract of every Store, over a real etcd.
 #include "store/etcd/etcd_store.h"
 
+#include <optional>
+
 #include "tests/harness/expect_ok.h"
 #include "tests/store/etcd/cluster_test.h"
 #include "tests/store/store_contract.h"

@@ -2,6 +2,9 @@
 // to the store beneath makes nobody believe him.
 #include "store/seal/sealed_store.h"
 
+#include <optional>
+#include <vector>
+
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/random.h"
