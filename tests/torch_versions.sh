@@ -21,7 +21,7 @@ versions=()
 tests=.
 target=all
 form=table
-child=  # what is running for us, which dies with us
+child=  # what is running for us, which dies with us, and so does all that it has started
 
 Help() {
   cat <<'TEXT'
@@ -77,20 +77,16 @@ ParseArguments() {
   )
 }
 
-# Logged COMMAND...: as a child that dies with us, all of it into the version's log.
+# Logged COMMAND...: as a child that dies with us, all of it into the version's log. It leads a
+# process group of its own, for ctest and ninja leave theirs running when they are ended.
 Logged() {
   local status=0
   echo "== $*" >>"$log"
-  "$@" >>"$log" 2>&1 </dev/null &
+  setsid "$@" >>"$log" 2>&1 </dev/null &
   child=$!
   wait "$child" || status=$?
   child=
   return "$status"
-}
-
-Configure() {
-  (cd "$root" && cmake --preset release -B "$folder" -DKEEL_TORCH="$torch" \
-    -DKEEL_TEST_PYTHON="$deps/python-tests/bin/python")
 }
 
 # Sets `built` to yes, or to what failed.
@@ -101,7 +97,8 @@ BuildOne() {
     "$root/tools/setup.sh" --tests --no-build || return
   torch=$(TorchFolder "$version") || return
   built="no: cmake"
-  Logged Configure || return
+  Logged env --chdir="$root" cmake --preset release -B "$folder" -DKEEL_TORCH="$torch" \
+    -DKEEL_TEST_PYTHON="$deps/python-tests/bin/python" || return
   built="no: compiler"
   Logged cmake --build "$folder" --target "$target" -j "${KEEL_JOBS:-$(nproc)}" || return
   built=yes
@@ -197,7 +194,7 @@ PrintJson() {
 
 StopChild() {
   [[ -n $child ]] || return 0
-  kill "$child" 2>/dev/null || :
+  kill -- "-$child" 2>/dev/null || :
   wait "$child" || :
 }
 

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -35,6 +36,7 @@ cat "$WORLD/line_${here##*/}" || exit 1
 echo "a word of the log" >&2"""
 CTEST = """
 echo "ctest $*" >>"$WORLD/calls"
+if [ -e "$WORLD/hangs" ]; then sleep 600 & echo $! >"$WORLD/pid"; wait; fi
 if [ -e "$WORLD/fails_${2##*/}" ]; then
   echo "96% tests passed, 2 tests failed out of 50"; exit 8
 fi
@@ -67,13 +69,16 @@ class TorchVersions(unittest.TestCase):
     def calls(self):
         return (self.world / "calls").read_text()
 
-    def run_script(self, *arguments, code=0):
+    def start(self, *arguments):
         environment = {"PATH": f"{self.world}/bin:{os.environ['PATH']}", "WORLD": str(self.world)}
-        ran = subprocess.run([self.repo / "tests/torch_versions.sh", *arguments], text=True,
-                             capture_output=True, check=False, env=environment,
-                             timeout=HANG_LIMIT_S)
-        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
-        return ran.stdout
+        return subprocess.Popen([self.repo / "tests/torch_versions.sh", *arguments], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+
+    def run_script(self, *arguments, code=0):
+        ran = self.start(*arguments)
+        out, err = ran.communicate(timeout=HANG_LIMIT_S)
+        self.assertEqual(ran.returncode, code, out + err)
+        return out
 
     def rows(self, *arguments, code=0):
         return json.loads(self.run_script("--json", *arguments, code=code))["versions"]
@@ -126,6 +131,21 @@ class TorchVersions(unittest.TestCase):
         self.assertEqual((row["built"], row["tests"]), ("yes", "-"))
         self.assertNotIn("ctest", self.calls())
         self.assertIn("--target programs ", self.calls())
+
+    def test_what_its_programs_have_started_dies_with_it(self):
+        self.write(hangs="")
+        ran = self.start("2.15.0")
+        pid = self.world / "pid"
+        until = time.monotonic() + HANG_LIMIT_S
+        while not (pid.exists() and pid.read_text()):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
+        ran.terminate()
+        ran.communicate(timeout=HANG_LIMIT_S)
+        self.assertEqual(ran.returncode, 143)
+        while pathlib.Path(f"/proc/{pid.read_text().strip()}").exists():
+            self.assertLess(time.monotonic(), until, "a test of ctest's was left running")
+            time.sleep(0.01)
 
     def test_mistakes_are_two_and_nothing_is_begun(self):
         for arguments in (["--frob"], ["2.15"], ["2.6.0"], ["--tests"]):
