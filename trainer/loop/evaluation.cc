@@ -137,6 +137,7 @@ class Pass {
     std::iota(indices.begin(), indices.end(), number * batch_);
     const std::string doing = map_style::IndicesText(indices);
     KEEL_TRY_ASSIGN(const Result<Batch> batch, CatchTorch(doing, [&] {
+      state_.buffers().Restore();   // an observer, for one, goes on counting in eval mode
       SeedLane(state_.config().seed + kSeedOffset, state_.step(), number);
       return plan_.dataset->LoadSeeded(indices, LaneSeed(state_.config().seed + kSeedOffset,
                                                          state_.step(), number));

@@ -4,7 +4,7 @@
 //            in the order of trainer/numerics/lanes.h. Parameters, buffers, trail, default
 //            generators and each module's mode (train or eval) are afterwards what they were
 //            before. The model is in eval mode, no gradients are kept, and generators are seeded
-//            for each batch.
+//            and buffers put back for each batch.
 // Does not   load ahead; repeat an evaluation that was abandoned (evaluate_due.h).
 // Threads    one at a time per group; all members call it for the same step.
 // Errors     those of the group, which then is broken; kInvalid or kForeign, naming the step and

@@ -28,6 +28,7 @@ struct Plan {
   uint64_t every = 2;   // 0: no evaluation
   bool fails = false;
   std::function<void()> on_batch = {};   // within the metric
+  bool changes_buffers = false;          // as an observer's, in eval mode too
 };
 
 // A model with BatchNorm, of which one module is in eval mode for good.
@@ -51,6 +52,7 @@ std::unique_ptr<TrainState> MakeState(const Plan& plan,
     program.evaluation.metric = [model, plan](const Batch& batch) {
       if (plan.on_batch) plan.on_batch();
       TORCH_CHECK(!plan.fails, "the metric's own mistake");
+      if (plan.changes_buffers) model->buffers().front().add_(1);
       EXPECT_FALSE(model->is_training());
       EXPECT_FALSE(torch::GradMode::is_enabled());
       return torch::cross_entropy_loss(model->forward(batch.data), batch.target);
@@ -193,6 +195,15 @@ TEST_F(Evaluations, EachBatchIsASignOfLifeAndTellsItsSamples) {
   for (size_t i = 1; i < positions.size(); ++i) EXPECT_LT(positions[i - 1], positions[i]) << i;
   EXPECT_EQ(places.front(), "evaluating, samples 0 to 2");
   EXPECT_EQ(places.back(), "evaluating, samples 36 to 36");
+}
+
+TEST_F(Evaluations, OfAModelThatChangesItsBuffersAreTheSameToo) {
+  const Plan plan{.changes_buffers = true};
+  const Ran alone = Train(1, plan);
+  const Ran shared = Train(3, plan);
+  EXPECT_EQ(shared.values, alone.values);
+  EXPECT_NE(alone.values, Train(1, {}).values) << "it does make a difference";
+  EXPECT_EQ(shared.digest, alone.digest);
 }
 
 }  // namespace
