@@ -2,7 +2,7 @@
 // Promises   gradients are added in the order of trainer/numerics/lanes.h, each one as soon as it
 //            is made, with as few places in memory as there are sums kept: the second lane of a
 //            pair is added where the first one lies. What remains to be exchanged after a step is
-//            in sum(); its last entry lies in buffer().
+//            in sum().
 // Does not   exchange anything. Take a parameter's gradient twice in one backward: it throws.
 // Threads    one at a time; TakeGradient() on that of the backward.
 // Errors     throws as ATen does: call it inside CatchTorch().

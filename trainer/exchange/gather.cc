@@ -13,6 +13,8 @@
 namespace keel {
 namespace {
 
+constexpr uint64_t kRecordBytesMost = uint64_t{1} << 30;
+
 at::Tensor RoomFor(const std::vector<int>& ranks, const std::vector<size_t>& sizes) {
   size_t bytes = 0;
   for (const int rank : ranks) bytes += sizes[static_cast<size_t>(rank)];
@@ -100,6 +102,13 @@ Result<std::vector<RecordBytes>> GatherRecords(EpochGroup& group, const RecordBy
   for (const RecordBytes& bytes : all_sizes) {
     uint64_t one = 0;
     std::memcpy(&one, bytes.data(), sizeof one);
+    if (one > kRecordBytesMost) {   // its memory or a message went wrong, and we are none the worse
+      const Error garbled{Code::kPeerLost, group.NameOf(static_cast<int>(sizes.size())) +
+                                               " would send " + std::to_string(one) +
+                                               " bytes at once, which none of our records has"};
+      group.Abort(garbled);
+      return garbled;
+    }
     sizes.push_back(one);
   }
   return Gather(group, mine, sizes);

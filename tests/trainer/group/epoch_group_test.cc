@@ -7,11 +7,13 @@
 #include <sched.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <latch>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -362,6 +364,32 @@ TEST(EpochGroup, WrongRanksAreRefused) {
   EpochGroup::Spec spec = crew.SpecOf(0, 1, crew.NewPrefix());
   spec.rank = 1;
   EXPECT_EQ(EpochGroup::Build(spec, CancelToken::Never()).error().code, Code::kInvalid);
+}
+
+// The kernel refuses at once to connect to an address of no network. That member is of no use, but
+// ours keep what they have: the group breaks, and no program has failed.
+TEST(EpochGroup, AMemberToWhomNoWayLeadsIsLostAndNotOurMistake) {
+  GroupCrew crew;
+  const std::string prefix = crew.NewPrefix();
+  GroupCrew::OnThreads(2, [&](int rank) {
+    const EpochGroup::Spec spec = crew.SpecOf(rank, 2, prefix);
+    if (rank == 0) {
+      const auto group = EpochGroup::Build(spec, CancelToken::Never());
+      ASSERT_FALSE(group.ok());
+      EXPECT_EQ(group.error().code, Code::kPeerLost) << group.error().message;
+      EXPECT_THAT(group.error().message, HasSubstr("connecting to rank 1"));
+      return;
+    }
+    const UnusedGloo unused("127.0.0.1", rank, 2);
+    MemberCard card = unused.card();
+    const std::vector<uint8_t> here = {127, 0, 0, 1}, nowhere = {0, 1, 2, 3};
+    const auto found = std::ranges::search(card.address, here);
+    ASSERT_FALSE(found.empty());
+    std::ranges::copy(nowhere, found.begin());
+    BreakableStore store(c10::make_intrusive<c10d::PrefixStore>(prefix, spec.store),
+                         [] { return false; }, 2);
+    (void)ExchangeCards(store, rank, 2, card, [](int) {});
+  });
 }
 
 }  // namespace
