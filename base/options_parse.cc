@@ -6,6 +6,7 @@
 #include <boost/program_options/value_semantic.hpp>
 #include <boost/program_options/variables_map.hpp>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "base/nearest.h"
@@ -53,6 +54,31 @@ struct Given {
   std::vector<std::string> texts;
   OptionSource source;
 };
+
+bool TakeEnd(std::string_view& text, std::string_view end) {
+  if (!text.ends_with(end)) return false;
+  text.remove_suffix(end.size());
+  return true;
+}
+
+// Kubernetes tells each pod of the Services of its namespace, by variables that begin with the
+// Service's name. For one named keelrun these are KEELRUN_SERVICE_HOST, KEELRUN_SERVICE_PORT,
+// KEELRUN_SERVICE_PORT_<NAME> for each port with a name, KEELRUN_PORT=tcp://10.0.0.1:29400, and for
+// each port KEELRUN_PORT_29400_TCP, and the same with _PROTO, _PORT or _ADDR behind it. A variable
+// that ends with _PORT and has another value than a URL may be a mistake of the user's.
+bool IsOfService(std::string_view variable, std::string_view value) {
+  if (variable.ends_with("_SERVICE_HOST") || variable.ends_with("_SERVICE_PORT") ||
+      variable.find("_SERVICE_PORT_") != std::string_view::npos) {
+    return true;
+  }
+  if (variable.ends_with("_PORT") && value.find("://") != std::string_view::npos) return true;
+  if (!TakeEnd(variable, "_PROTO") && !TakeEnd(variable, "_PORT")) TakeEnd(variable, "_ADDR");
+  if (!TakeEnd(variable, "_TCP") && !TakeEnd(variable, "_UDP") && !TakeEnd(variable, "_SCTP")) {
+    return false;
+  }
+  const size_t number = variable.find_last_not_of("0123456789") + 1;
+  return number < variable.size() && variable.substr(0, number).ends_with("_PORT_");
+}
 
 std::string JoinedProblems(const std::vector<std::string>& problems) {
   if (problems.size() == 1) return problems.front();
@@ -146,6 +172,7 @@ class OptionParser {
     for (auto at = inputs_.environment.lower_bound(prefix);
          at != inputs_.environment.end() && at->first.starts_with(prefix); ++at) {
       if (std::count(known.begin(), known.end(), at->first) > 0) continue;
+      if (IsOfService(at->first, at->second)) continue;
       problems_.push_back("unknown environment variable " + Shown(at->first) +
                           DidYouMean(at->first, known));
     }

@@ -10,11 +10,20 @@
 namespace keel {
 namespace {
 
-bool IsHostName(std::string_view host) {
-  return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
+bool IsNumericV6(const std::string& host) {
+  in6_addr ignored;
+  return inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
+
+// Only IPv6 addresses have colons. Where one without brackets has lost its end to the port, as
+// "fd00::2" has, what is left is mostly none.
+bool IsHost(const std::string& host) {
+  const bool is_plain = std::all_of(host.begin(), host.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            c == '_' || c == '.' || c == ':' || c == '-';
   });
+  const bool has_colon = host.find(':') != std::string::npos;
+  return !host.empty() && is_plain && (!has_colon || IsNumericV6(host));
 }
 
 std::string_view WithoutBrackets(std::string_view host) {
@@ -40,7 +49,7 @@ Result<HostPort> ParseEndpoint(const std::string& text) {
     endpoint.port = PortIn(trimmed.substr(colon + 1));
     if (!endpoint.port) return MustBe(text, "HOST[:PORT] with a port from 0 to 65535");
   }
-  if (IsHostName(endpoint.host)) return endpoint;
+  if (IsHost(endpoint.host)) return endpoint;
   return MustBe(text, "HOST[:PORT]: a name, an IPv4 address, or an IPv6 address in brackets");
 }
 
@@ -51,9 +60,8 @@ std::string AddressText(const std::string& address, uint16_t port) {
 
 std::optional<std::string> NumericHost(const std::string& host) {
   if (host == "localhost") return "127.0.0.1";
-  in6_addr ignored;
-  const bool is_numeric = inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
-                          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+  in_addr ignored;
+  const bool is_numeric = inet_pton(AF_INET, host.c_str(), &ignored) == 1 || IsNumericV6(host);
   return is_numeric ? std::optional(host) : std::nullopt;
 }
 

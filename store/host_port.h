@@ -20,7 +20,8 @@ struct HostPort {
   std::optional<uint16_t> port;   // empty: none was given
   bool operator==(const HostPort&) const = default;
 };
-// "host:port", "host", "[2001:db8::1]:29400"; empty is localhost.
+// "host:port", "host", "[2001:db8::1]:29400"; empty is localhost. An IPv6 address without brackets
+// needs a port behind it.
 Result<HostPort> ParseEndpoint(const std::string& text);
 
 // "8090"; empty: the text is no port.

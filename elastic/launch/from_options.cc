@@ -15,6 +15,7 @@
 #include "elastic/launch/meeting.h"
 #include "elastic/launch/options.h"
 #include "elastic/launch/program_words.h"
+#include "elastic/launch/token.h"
 #include "elastic/status/request.h"
 #include "elastic/worker_environment.h"
 #include "store/bucket_files.h"
@@ -101,14 +102,35 @@ class ConfigMaker {
     KEEL_TRY(RefuseControls("role"));
     KEEL_TRY(RefuseControls("rdzv-id"));
     config_.run_id = options_.Text("rdzv-id");
-    config_.token_file = options_.Text("token-file");
-    if (config_.token_file.empty() && IsGiven("token-file")) {
-      return Refused("token-file", "it names no file; leave it out where the job has no token");
-    }
+    KEEL_TRY(TakeTokenFile());
     config_.role = options_.Text("role");
     config_.virtual_local_rank = options_.Flag("virtual-local-rank");
-    config_.local_address = options_.Text("local-addr");
+    if (!options_.Text("local-addr").empty()) {
+      KEEL_TRY_ASSIGN(config_.local_address, HostIn("local-addr"));
+    }
     return TakePortRange();
+  }
+
+  Status TakeTokenFile() {
+    config_.token_file = options_.Text("token-file");
+    if (!config_.token_file.empty()) return Ok();
+    if (IsGiven("token-file")) {
+      return Refused("token-file", "it names no file; leave it out where the job has no token");
+    }
+    // An empty variable gives no option, but a secret that has gone missing must not open the job.
+    const auto token = environment_.find(kTokenVariable);
+    const bool has_token = token != environment_.end() && !token->second.empty();
+    if (has_token || environment_.count(kTokenFileVariable) == 0) return Ok();
+    return Error{Code::kInvalid, std::string("the file of the job's token (") + kTokenFileVariable +
+                                     ") has an empty name: name the file, or unset the variable"};
+  }
+
+  // The value is a host alone: no port follows it.
+  Result<std::string> HostIn(const char* name) const {
+    const Result<HostPort> host = ParseEndpoint(options_.Text(name) + ":0");
+    if (host.ok()) return host->host;
+    return Refused(name, Shown(options_.Text(name)) +
+                             " must be a name or an address (IPv6: in brackets)");
   }
 
   Status TakePortRange() {
@@ -217,19 +239,22 @@ class ConfigMaker {
   }
 
   Status TakeMaster() {
-    const Result<HostPort> master = ParseEndpoint(options_.Text("master-addr") + ":0");
-    if (!master.ok()) {
-      return Refused("master-addr", Shown(options_.Text("master-addr")) +
-                                        " must be a name or an address (IPv6: in brackets)");
-    }
+    KEEL_TRY_ASSIGN(config_.endpoint_host, HostIn("master-addr"));
     const int64_t port =
         options_.Has("master-port") ? options_.Integer("master-port") : kStaticPort;
     if (port < 0 || port > 65535) {
       return Refused("master-port", std::to_string(port) + " must be from 0 to 65535");
     }
-    config_.endpoint_host = master->host;
     config_.endpoint_port = static_cast<uint16_t>(port);
-    return Ok();
+    return RefuseUnknownPort("master-port", config_.endpoint_port, kStaticPort);
+  }
+
+  // The system picks a port in place of 0, and then only the host that has opened it knows it.
+  Status RefuseUnknownPort(const char* name, uint16_t port, uint16_t instead) const {
+    if (port != 0 || config_.hosts.most == 1) return Ok();
+    return Refused(name, "in place of port 0 the system picks one, which the other hosts cannot "
+                         "know; give all hosts the same port, such as " +
+                             std::to_string(instead));
   }
 
   Status TakeStaticEndpoint() {
@@ -245,7 +270,7 @@ class ConfigMaker {
     }
     config_.endpoint_host = endpoint->host;
     config_.endpoint_port = *endpoint->port;
-    return Ok();
+    return RefuseUnknownPort("rdzv-endpoint", config_.endpoint_port, kStaticPort);
   }
 
   // The first one is where the job begins; at the others it may be found later.
@@ -256,6 +281,7 @@ class ConfigMaker {
     for (const std::string& text : texts) {
       Result<HostPort> endpoint = ParseEndpoint(text);
       if (!endpoint.ok()) return About("rdzv-endpoint", endpoint.error());
+      KEEL_TRY(RefuseUnknownPort("rdzv-endpoint", endpoint->port.value_or(port), port));
       if (!is_first) {
         endpoint->port = endpoint->port.value_or(IsEtcd() ? port : config_.endpoint_port);
         config_.more_endpoints.push_back(*std::move(endpoint));
@@ -346,11 +372,30 @@ class ConfigMaker {
       NoteIfGiven("lease", "with --rdzv-backend=dir the endpoint is the lease's directory");
       return Ok();
     }
-    if (lease == "none" || config_.hosts.most == 1) return Ok();
-    if (lease == "auto" && !config_.is_in_place) return Ok();
-    config_.lease_directory = lease == "auto" ? CheckpointDirectory() : lease;
-    config_.is_lease_found = lease == "auto";
+    if (config_.hosts.most == 1) {
+      const std::string why = "one host has no others that could go on without it";
+      if (lease != "none") NoteIfGiven("lease", why);
+      NoteIfGiven("quorum", why);
+      return Ok();
+    }
+    if (lease == "none") return Ok();
+    if (lease != "auto") {
+      config_.lease_directory = lease;
+      return Ok();
+    }
+    TakeLeaseOfProgram();
     return Ok();
+  }
+
+  void TakeLeaseOfProgram() {
+    const std::string cure = "; name a directory that all hosts share";
+    if (!config_.is_in_place) {
+      return NoteIfGiven("lease", "auto needs a compiled program of this library" + cure);
+    }
+    config_.lease_directory = CheckpointDirectory();
+    config_.is_lease_found = !config_.lease_directory.empty();
+    if (config_.is_lease_found) return;
+    NoteIfGiven("lease", "auto needs --checkpoint-dir on the program's command line" + cure);
   }
 
   Status MakeLimits() {

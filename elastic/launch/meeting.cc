@@ -58,11 +58,17 @@ bool MayJoinInstead(const LaunchConfig& config, const Error& error) {
          config.meeting == LaunchConfig::Meeting::kElastic;
 }
 
-std::string ChooseAddress(const LaunchConfig& config, const std::string& number) {
-  if (!config.local_address.empty()) {
-    const Result<std::string> chosen = ResolveHost(config.local_address, kLookUpLimit);
-    return chosen.ok() ? *chosen : config.local_address;
-  }
+// In numbers, what the user says of where others reach us; empty: nothing.
+Result<std::string> GivenAddress(const LaunchConfig& config) {
+  if (config.local_address.empty()) return std::string();
+  Result<std::string> number = ResolveHost(config.local_address, kLookUpLimit);
+  if (number.ok()) return number;
+  return Error{Code::kInvalid, "option '--local-addr': " + number.error().message};
+}
+
+std::string ChooseAddress(const LaunchConfig& config, const std::string& given,
+                          const std::string& number) {
+  if (!given.empty()) return given;
   const bool alone = config.hosts.most == 1;
   if (IsLoopback(number)) {
     // Some hosts' own names lead to 127.0.1.1, which the others would take for themselves.
@@ -74,14 +80,12 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
 }
 
 // The binding of a launcher that was given an address of its own.
-std::string BindingFrom(const LaunchConfig& config) {
-  if (config.local_address.empty()) return "";
-  const Result<std::string> local = ResolveHost(config.local_address, kLookUpLimit);
+std::string BindingFrom(const std::string& given) {
+  if (given.empty()) return "";
   const std::vector<std::string> own = OwnAddresses();
   // Behind a translation of addresses it is not one of the machine's.
-  const bool is_own = local.ok() && (IsLoopback(*local) ||
-                                     std::find(own.begin(), own.end(), *local) != own.end());
-  return is_own ? *local : "";
+  const bool is_own = IsLoopback(given) || std::find(own.begin(), own.end(), given) != own.end();
+  return is_own ? given : "";
 }
 
 }  // namespace
@@ -112,9 +116,10 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   Meeting meeting;
   meeting.own_name = OwnHostName();
   meeting.own_machine = Trim(ReadProcFile("/proc/sys/kernel/random/boot_id").value_or(""));
-  meeting.bind = BindingFrom(config);
+  KEEL_TRY_ASSIGN(const std::string given, GivenAddress(config));
+  meeting.bind = BindingFrom(given);
   if (config.meets_by_lease) {   // whoever has the lease of the job says where it is
-    meeting.own_address = ChooseAddress(config, "");
+    meeting.own_address = ChooseAddress(config, given, "");
     return meeting;
   }
   meeting.host = config.endpoint_host;
@@ -127,7 +132,7 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   if (config.meeting == LaunchConfig::Meeting::kEtcd) {   // no host keeps anything there
     // A proxy of etcd on each host's loopback says nothing of how the hosts reach each other.
     const bool is_outside = number.ok() && !IsLoopback(*number);
-    meeting.own_address = ChooseAddress(config, is_outside ? *number : "");
+    meeting.own_address = ChooseAddress(config, given, is_outside ? *number : "");
     return meeting;
   }
   if (MayHost(config, number.ok() ? *number : "", meeting.bind)) {
@@ -154,7 +159,7 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   if (has_address || !IsOurs(config.endpoint_host, endpoint, meeting.bind)) {
     meeting.peer_port = meeting.port;
   }
-  meeting.own_address = ChooseAddress(config, number.ok() ? *number : "");
+  meeting.own_address = ChooseAddress(config, given, number.ok() ? *number : "");
   return meeting;
 }
 

@@ -4,7 +4,8 @@
 // Does not   reach the store of another host: that may come later (elastic/board/thread.h). If it
 //            never comes, WhyUnreachable() says why.
 // Threads    one.
-// Errors     kExists: the port is taken by another program; kInvalid: the endpoint cannot be used.
+// Errors     kExists: the port is taken by another program; kInvalid: the endpoint cannot be
+//            used, or our own address that was given cannot be looked up.
 #pragma once
 
 #include <cstdint>

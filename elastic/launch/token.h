@@ -19,6 +19,8 @@
 namespace keel {
 
 inline constexpr const char* kTokenVariable = "KEELRUN_TOKEN";
+// That of --token-file.
+inline constexpr const char* kTokenFileVariable = "KEELRUN_TOKEN_FILE";
 
 // Of this job and token. Nothing: the job has no token.
 Result<std::optional<Seal>> ReadJobSeal(Files& files, const LaunchConfig& config,

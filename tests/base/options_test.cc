@@ -532,5 +532,44 @@ TEST(ParseOptions, GarbageGivesAResult) {
   EXPECT_GT(good, Rounds(100, 20)) << "seed " << seed;
 }
 
+TEST(Environment, VariablesThatKubernetesMakesForAServiceAreNotOurs) {
+  const auto problem = [](const std::string& variable, const std::string& value) {
+    const auto options = ParseOptions(TrainTable(), Inputs({}, {{variable, value}}));
+    return options.ok() ? "" : options.error().message;
+  };
+  for (const std::string service : {"KEEL_", "KEEL_STATUS_"}) {
+    const std::pair<const char*, const char*> made[] = {
+        {"SERVICE_HOST", "10.96.0.7"},
+        {"SERVICE_PORT", "29400"},
+        {"SERVICE_PORT_STORE", "29400"},
+        {"SERVICE_PORT_STORE_2", "29400"},
+        {"PORT", "tcp://10.96.0.7:29400"},
+        {"PORT_29400_TCP", "tcp://10.96.0.7:29400"},
+        {"PORT_29400_TCP_PROTO", "tcp"},
+        {"PORT_29400_TCP_PORT", "29400"},
+        {"PORT_29400_TCP_ADDR", "10.96.0.7"},
+        {"PORT_53_UDP", "udp://[fd00::7]:53"},
+        {"PORT_53_SCTP_ADDR", "fd00::7"}};
+    for (const auto& [name, value] : made) EXPECT_EQ(problem(service + name, value), "") << name;
+  }
+  const std::pair<const char*, const char*> others[] = {
+      {"KEEL_PORT", "29400"},         {"KEEL_PORT", ""},          {"KEEL_STATUS_PORT", "8090"},
+      {"KEEL_PORTS", "tcp://a:1"},    {"KEEL_PORT_TCP", "1"},     {"KEEL_PORT_1_ADDR", "1"},
+      {"KEEL_PORT_A_TCP_ADDR", "1"},  {"KEEL_PORT_1_TCP_X", "1"}, {"KEEL_29400_TCP", "1"},
+      {"KEEL_SERVICE", "10.96.0.7"},  {"KEEL_HOST", "10.96.0.7"}, {"KEEL_PORT_1_HTTP_PORT", "1"},
+      {"KEEL_PORT_29400x_TCP", "1"}};
+  for (const auto& [name, value] : others) {
+    EXPECT_THAT(problem(name, value), HasSubstr("unknown environment variable")) << name;
+  }
+}
+
+TEST(Environment, AnOptionIsReadThoughItsVariableLooksLikeOneOfAService) {
+  OptionTable table("serve", "Answer.");
+  table.Section("Run").Add(Option::Text("port", "", "Where").Env("KEEL_PORT"));
+  table.EnvironmentPrefix("KEEL_");
+  const Options options = Parsed(table, Inputs({}, {{"KEEL_PORT", "tcp://10.96.0.7:29400"}}));
+  EXPECT_EQ(options.Text("port"), "tcp://10.96.0.7:29400");
+}
+
 }  // namespace
 }  // namespace keel

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/harness/free_port.h"
 #include "tests/support/file_text.h"
 #include "tests/tools/job_hosts.h"
 
@@ -38,7 +39,7 @@ TEST(KeelrunPrograms, OneThatCannotBeStartedIsNamedBeforeAnyoneIsWaitedFor) {
   for (const BadProgram& bad : BadPrograms(folder)) {
     // Would wait for its second host, and end with another code.
     std::vector<std::string> words = {"--nnodes=2", "--rdzv-backend=c10d",
-                                      "--rdzv-endpoint=127.0.0.1:0",
+                                      "--rdzv-endpoint=127.0.0.1:" + std::to_string(FreePort()),
                                       "--rdzv-conf=join_timeout=1"};
     words.insert(words.end(), bad.words.begin(), bad.words.end());
     Launched job(folder, "job", words);

@@ -753,5 +753,104 @@ TEST(NoticeOptions, TheMachineSaysWhoseItIs) {
             Cloud::kAzure);
 }
 
+TEST(LaunchOptions, AnEmptyNameOfTheTokensFileOpensNoJob) {
+  const Environment empty = {{"KEELRUN_TOKEN_FILE", ""}};
+  EXPECT_THAT(ProblemOf({"--standalone"}, empty),
+              HasSubstr("(KEELRUN_TOKEN_FILE) has an empty name: name the file, or unset"));
+  EXPECT_THAT(ProblemOf({}, {{"KEELRUN_TOKEN", ""}, {"KEELRUN_TOKEN_FILE", ""}}),
+              HasSubstr("has an empty name"));
+  EXPECT_EQ(Config({"--token-file=t"}, empty)->token_file, "t");
+  EXPECT_EQ(Config({}, {{"KEELRUN_TOKEN_FILE", "t"}})->token_file, "t");
+  // The job has its token.
+  EXPECT_EQ(ProblemOf({}, {{"KEELRUN_TOKEN", "0123456789abcdef"}, {"KEELRUN_TOKEN_FILE", ""}}), "");
+}
+
+TEST(LaunchOptions, OurOwnAddressIsAHostWithoutAPort) {
+  const std::pair<const char*, const char*> cases[] = {{"10.0.0.7", "10.0.0.7"},
+                                                       {"node-7.cluster", "node-7.cluster"},
+                                                       {"[::1]", "::1"},
+                                                       {"fd00::2", "fd00::2"},
+                                                       {"", ""}};
+  for (const auto& [text, expected] : cases) {
+    EXPECT_EQ(Config({std::string("--local-addr=") + text})->local_address, expected) << text;
+  }
+  for (const char* bad : {"10.0.0.7:4711", "[::1]:80", "[::1", "node 7", " "}) {
+    EXPECT_THAT(ProblemOf({std::string("--local-addr=") + bad}),
+                AllOf(HasSubstr("'--local-addr'"), HasSubstr("must be a name or an address")))
+        << bad;
+  }
+}
+
+TEST(LaunchOptions, AHostWithAColonIsAnIpv6Address) {
+  EXPECT_EQ(*ParseEndpoint("fd00::2:29955"), (HostPort{"fd00::2", uint16_t{29955}}));
+  EXPECT_EQ(*ParseEndpoint("[fd00::2]:29955"), (HostPort{"fd00::2", uint16_t{29955}}));
+  EXPECT_EQ(Config({"--master-addr=fd00::2", "--master-port=5"})->endpoint_host, "fd00::2");
+  for (const char* bad : {"fd00::2", "::1", "node0:29400:1", "2001:db8:0:0:0:0:0:7",
+                          "10.0.0.7:29400:1", "[node0:1]:29400"}) {
+    const auto endpoint = ParseEndpoint(bad);
+    ASSERT_FALSE(endpoint.ok()) << bad;
+    EXPECT_THAT(endpoint.error().message, HasSubstr("an IPv6 address in brackets")) << bad;
+  }
+  EXPECT_THAT(ProblemOf({"--nnodes=2", "--master-addr=node0:29400"}), HasSubstr("'--master-addr'"));
+}
+
+TEST(LaunchOptions, APortThatTheOtherHostsCannotKnowIsRefused) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--nnodes=2", "--master-port=0"}, "'--master-port'"},
+      {{"--nnodes=1:2", "--rdzv-endpoint=node0:0"}, "'--rdzv-endpoint'"},
+      {{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"}, "such as 29400"},
+      {{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=n0,n1:0"}, "'--rdzv-endpoint'"},
+  };
+  for (const auto& [words, part] : cases) {
+    EXPECT_THAT(ProblemOf(words), AllOf(HasSubstr(part), HasSubstr("give all hosts the same port")))
+        << words.back();
+  }
+  for (const Words& alone :
+       std::vector<Words>{{"--master-port=0"},
+                          {"--rdzv-endpoint=localhost:0"},
+                          {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"}}) {
+    EXPECT_EQ(Config(alone)->endpoint_port, 0) << alone.back();
+  }
+}
+
+TEST(LaunchOptions, VariablesOfAServiceOfKubernetesAreNoOptions) {
+  EXPECT_EQ(ProblemOf({}, {{"KEELRUN_PORT", "tcp://10.96.0.7:29400"},
+                           {"KEELRUN_STATUS_PORT_8090_TCP_ADDR", "10.96.0.8"}}), "");
+  EXPECT_EQ(Config({}, {{"KEELRUN_PORT_RANGE", "300-400"}, {"KEELRUN_SERVICE_PORT", "29400"}})
+                ->ports, (PortRange{300, 400}));
+  EXPECT_THAT(ProblemOf({}, {{"KEELRUN_STATUS_PORT", "8090"}}), HasSubstr("KEELRUN_STATUS"));
+}
+
+TEST(LaunchOptions, ALeaseWithoutEffectIsNoted) {
+  const auto notes = [](const Words& words, bool is_in_place) {
+    HostFacts facts = Facts();
+    facts.is_in_place = is_in_place;
+    return Config(words, {}, facts)->notes;
+  };
+  EXPECT_THAT(notes({"--lease=/shared", "--quorum=strict"}, true),
+              ElementsAre(HasSubstr("--lease has no effect: one host"),
+                          HasSubstr("--quorum has no effect: one host")));
+  EXPECT_THAT(notes({"--standalone", "--lease=auto"}, true),
+              ElementsAre(HasSubstr("--lease has no effect: one host")));
+  EXPECT_THAT(notes({"--nnodes=2", "--lease=auto"}, false),
+              ElementsAre(HasSubstr("--lease has no effect: auto needs a compiled program")));
+  EXPECT_THAT(notes({"--nnodes=2", "--lease=auto"}, true),
+              ElementsAre(HasSubstr("--lease has no effect: auto needs --checkpoint-dir")));
+  for (const Words& words : std::vector<Words>{{"--nnodes=2", "--lease=/shared"},
+                                               {"--nnodes=2", "--lease=none"},
+                                               {"--nnodes=2", "--quorum=strict"},
+                                               {"--lease=none"}}) {
+    EXPECT_THAT(notes(words, true), IsEmpty()) << words.back();
+  }
+  HostFacts facts = Facts();
+  facts.is_in_place = true;
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig found,
+                       Config({"--nnodes=2", "--lease=auto", "train", "--checkpoint-dir=/c"}, {},
+                              facts));
+  EXPECT_THAT(found.notes, IsEmpty());
+  EXPECT_EQ(found.lease_directory, "/c");
+  EXPECT_TRUE(found.is_lease_found);
+}
+
 }  // namespace
 }  // namespace keel

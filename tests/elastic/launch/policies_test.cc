@@ -1,16 +1,20 @@
 // What each part of the launcher keeps to, of what the launcher was told.
 #include "elastic/launch/policies.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "tests/harness/expect_ok.h"
 
 namespace keel {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 // Nothing at its default.
 LaunchConfig Told() {
@@ -224,6 +228,44 @@ TEST(LaunchPolicies, AJobOfOneHostIsAloneUnlessOthersMayFindIt) {
   config.hosts = {2, 2};
   config.meeting = Meeting::kStatic;
   EXPECT_FALSE(IsAlone(config));
+}
+
+// Of hosts that meet by a lease, none opens a store at first.
+class NoStores : public StoreMaker {
+ public:
+  Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket) override { return None(); }
+  Result<std::unique_ptr<Store>> Connect(const std::string&, uint16_t, Duration,
+                                         const CancelToken&) override {
+    return None();
+  }
+
+ private:
+  static Error None() { return {Code::kNotFound, "there are no stores"}; }
+};
+
+TEST(LaunchMeeting, OurOwnAddressIsANumberOrIsRefused) {
+  NoStores stores;
+  LaunchConfig config = Told();
+  config.meets_by_lease = true;
+  const std::pair<const char*, const char*> cases[] = {
+      {"127.0.0.2", "127.0.0.2"}, {"localhost", "127.0.0.1"}, {"::1", "::1"}};
+  for (const auto& [text, number] : cases) {
+    config.local_address = text;
+    ASSERT_OK_AND_ASSIGN(const Meeting meeting, OpenMeeting(config, stores));
+    EXPECT_EQ(meeting.own_address, number);
+    EXPECT_EQ(meeting.bind, number);
+  }
+  config.local_address = "2001:db8::7";   // behind a translation of addresses
+  ASSERT_OK_AND_ASSIGN(const Meeting meeting, OpenMeeting(config, stores));
+  EXPECT_EQ(meeting.own_address, "2001:db8::7");
+  EXPECT_EQ(meeting.bind, "");
+  // No name service is asked for a name of so long a part.
+  config.local_address = std::string(64, 'a');
+  const auto refused = OpenMeeting(config, stores);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("option '--local-addr': host 'aaa"));
+  EXPECT_THAT(refused.error().message, HasSubstr("or give a numeric address"));
 }
 
 }  // namespace
