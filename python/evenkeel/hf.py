@@ -14,6 +14,7 @@ Does not   call the trainer's callbacks, its logging or its saving: the engine l
 """
 import math
 import os
+import sys
 import warnings
 
 from . import _loader
@@ -58,7 +59,8 @@ LOST = {
 }
 # Methods of a Trainer's subclass that the job's loop takes the place of.
 REFUSED_METHODS = ("train", "training_step", "get_batch_samples", "get_train_dataloader",
-                   "_get_train_sampler", "_inner_training_loop")
+                   "_get_train_sampler", "_inner_training_loop", "_prepare_inputs",
+                   "_prepare_input", "_clip_grad_norm")
 LOST_METHODS = ("evaluate", "evaluation_loop", "prediction_step", "get_eval_dataloader", "log",
                 "save_model")
 KEEP_ALL = 2**31
@@ -74,30 +76,62 @@ def train(trainer, *, lanes=None, **options):
     _refuse(trainer)
     lanes = args.gradient_accumulation_steps if lanes is None else lanes
     _loader.refuse_stream(trainer.train_dataset)
-    samples = len(trainer.train_dataset)
-    job = Job(**(_options_of(args, samples, lanes, options.get("lane_batch"))
-                 | {"lanes": lanes} | options))
-    steps = job.config["steps"]
+    steps = options.get("steps")
+    job = Job(**(_options_of(args, len(trainer.train_dataset), lanes, options.get("lane_batch"),
+                             steps) | {"lanes": lanes} | options))
+    trainer.is_in_train = True
+    try:
+        return _trained(job, trainer, is_by_epochs=steps is None and args.max_steps <= 0)
+    finally:
+        trainer.is_in_train = False
+
+
+def _trained(job, trainer, is_by_epochs):
+    args, samples = trainer.args, len(trainer.train_dataset)
+    steps, step_samples = job.config["steps"], job.config["lane_batch"] * job.config["lanes"]
     trainer.model.to(job.config["device"])   # the trainer's own choice is the first GPU
+    _align_special_tokens(trainer)
+    if getattr(trainer, "_created_lr_scheduler", False):   # that of an earlier training has ended
+        trainer.lr_scheduler, trainer._created_lr_scheduler = None, False
     trainer.create_optimizer_and_scheduler(num_training_steps=steps)
     model = trainer.model.train()
     dataset, collate_fn = _data_of(trainer, "training")
     trainer.state.max_steps = steps
+    trainer.state.num_train_epochs = math.ceil(
+        args.num_train_epochs if is_by_epochs else steps * step_samples / samples)
+
+    def tell(_=None):
+        trainer.state.global_step = job._program.applied
+        # The data advance with a step that is skipped, too.
+        trainer.state.epoch = job._program.made * step_samples / samples
 
     def loss_of(inputs):
-        # Of a job that goes on, or a worker that came later, nobody else tells the trainer.
-        trainer.state.global_step = job._program.applied
+        tell()   # of a job that goes on, or a worker that came later, nobody else tells the trainer
         return trainer.compute_loss(model, inputs)
-
-    def tell(_):
-        trainer.state.global_step = job._program.applied
 
     job.prepare(model, trainer.optimizer, dataset, collate_fn=collate_fn,
                 schedulers=[trainer.lr_scheduler], num_workers=args.dataloader_num_workers,
-                evaluate=_evaluation_of(trainer, loss_of, steps, _steps_per_epoch(
-                    job.config["lane_batch"] * job.config["lanes"], samples)),
+                evaluate=_evaluation_of(trainer, loss_of, steps,
+                                        _steps_per_epoch(step_samples, samples)),
                 on_step=tell)
-    return job.fit(loss_of)
+    result = job.fit(loss_of)
+    tell()   # the end may be the first that this worker hears of the state
+    return result
+
+
+def _align_special_tokens(trainer):
+    """What Trainer.train() begins with: the model's pad, begin and end are those of the tokenizer.
+    Versions of transformers have a function for it, a method, or nothing."""
+    library = vars(sys.modules["transformers.trainer"])
+    kinds = tuple(library[name] for name in ("PreTrainedTokenizerBase", "ProcessorMixin")
+                  if name in library)
+    given = getattr(trainer, "processing_class", None)
+    if not isinstance(given, kinds) or not hasattr(trainer.model, "config"):
+        return
+    if "align_special_tokens" in library:
+        library["align_special_tokens"](trainer.model, given)
+    elif hasattr(trainer, "_align_special_tokens"):
+        trainer._align_special_tokens()
 
 
 def _refuse(trainer):
@@ -117,12 +151,13 @@ def _refuse(trainer):
                         "evaluates one; give that, and evaluate others afterwards")
     base = next(one for one in type(trainer).__mro__ if one.__module__ == "transformers.trainer")
     changed = [name for name in (*REFUSED_METHODS, *LOST_METHODS)
-               if getattr(type(trainer), name, None) is not getattr(base, name, None)]
+               if hasattr(base, name) and getattr(type(trainer), name) is not getattr(base, name)]
     for name in changed:
         if name in REFUSED_METHODS:
+            cure = "The job clips by max_grad_norm" if name == "_clip_grad_norm" else \
+                "What it changes belongs into compute_loss(), the dataset or the collator"
             raise TypeError(f"{type(trainer).__name__}.{name}() would not be called: the job has "
-                            "the loop. What it changes belongs into compute_loss(), the dataset "
-                            "or the collator")
+                            f"the loop. {cure}")
     lost = [f"{name}={getattr(args, name)!r}: {cure}" for name, (nothing, cure) in LOST.items()
             if getattr(args, name, nothing[0]) not in nothing]
     lost += [f"{type(trainer).__name__}.{name}() is not called" for name in changed]
@@ -142,11 +177,13 @@ def _callbacks_of(trainer):
     return [f"{name}, which is not called" for name in found if name not in CALLBACKS]
 
 
-def _options_of(args, samples, lanes, lane_batch=None):
+def _options_of(args, samples, lanes, lane_batch=None, steps=None):
+    """`steps`: the job's, if it is given them; they win, also where a number is a part of all."""
     batch = lane_batch or args.per_device_train_batch_size
     epoch = _steps_per_epoch(batch * lanes, samples)
-    steps = args.max_steps if args.max_steps > 0 else \
-        math.ceil(args.num_train_epochs * samples / (batch * lanes))
+    if steps is None:
+        steps = args.max_steps if args.max_steps > 0 else \
+            math.ceil(args.num_train_epochs * samples / (batch * lanes))
     options = {"steps": steps, "lane_batch": batch,
                "seed": args.seed if args.data_seed is None else args.data_seed,
                "log_every": _every(args.logging_strategy, args.logging_steps, steps, epoch) or 0}

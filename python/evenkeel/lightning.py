@@ -45,12 +45,14 @@ def fit(module, data=None, *, validation=None, monitor=None, epochs=None, evalua
                     it returns, or the only value that it logs
     epochs          in place of `steps`
     evaluate_every  in steps; None: once in an epoch
-    leave_out       names of hooks that shall not be called
+    leave_out       names of hooks that shall not be called; "state_dict": the data module's state
+                    is not kept
     on_step, on_evaluation   as in job.prepare(); report["logged"] has the means of what this worker
                     logged by self.log()
     options         those of ek.Job
     """
-    _refuse(module, data, set(leave_out))
+    leave_out = set(leave_out)
+    _refuse(module, data, leave_out)
     trainer = _Trainer(module)
     source = _set_up(module, data, trainer)
     try:
@@ -61,6 +63,8 @@ def fit(module, data=None, *, validation=None, monitor=None, epochs=None, evalua
         job = Job(**options)
         with _attached(module, trainer), _closed_if_refused(job):
             trainer._begin(job, len(train.dataset), epochs)
+            if source is not module and "state_dict" not in leave_out:
+                _keep(job, source)
             _train(job, module, trainer, train, on_step=_telling(trainer, on_step),
                    on_evaluation=_telling(trainer, on_evaluation),
                    evaluate=_evaluation_of(module, trainer, others, monitor, evaluate_every))
@@ -339,17 +343,52 @@ def _data_of(module, source, data, validation):
         return train, None
     if validation is None and _overrides(source, "val_dataloader"):
         validation = source.val_dataloader()
+        if isinstance(validation, (list, tuple)) and not validation:   # that is Lightning's "none"
+            validation = None
     return train, None if validation is None else _Data(validation, "val_dataloader()")
+
+
+def _keep(job, source):
+    """Registers the state of a data module, which Lightning saves in its checkpoints."""
+    if _base_of(source) is None or not _overrides(source, "state_dict"):
+        return
+    if _overrides(source, "load_state_dict"):
+        job.register("datamodule", _State(source))
+    elif source.state_dict():
+        raise TypeError(f"{type(source).__name__}.state_dict() has something to keep, and no "
+                        "load_state_dict() takes it again; give the class one, or, if the training "
+                        "does without, say fit(leave_out=[\"state_dict\"])")
+
+
+class _State:
+    """That of a data module. As with Lightning, an empty one is neither kept nor given back."""
+
+    def __init__(self, source):
+        self._source = source
+
+    def state_dict(self):
+        return self._source.state_dict() or {}
+
+    def load_state_dict(self, state):
+        if state:
+            self._source.load_state_dict(state)
 
 
 class _Data:
     """A dataset, and how its DataLoader, if it has one, makes batches of it."""
 
     def __init__(self, given, what):
+        if isinstance(given, (list, tuple)) and len(given) == 1 and \
+                isinstance(given[0], torch_data.DataLoader):
+            if what.startswith("train"):
+                raise TypeError(f"{what} gave a list of one DataLoader, whose batches Lightning "
+                                "makes lists of one: give the DataLoader itself, and take its "
+                                "batches as they are in training_step")
+            given = given[0]   # batches of a validation are as they are
         self.dataset, self.collate_fn, self.batch, self.workers = given, None, None, 0
         if isinstance(given, (list, tuple, dict)) or hasattr(given, "iterables"):
-            raise TypeError(f"{what} gave several DataLoaders, and a job has one; join their "
-                            "datasets, for instance by torch.utils.data.ConcatDataset")
+            raise TypeError(f"{what} gave several DataLoaders or none, and a job has one; join "
+                            "their datasets, for instance by torch.utils.data.ConcatDataset")
         if not isinstance(given, torch_data.DataLoader):
             _loader.refuse_stream(given)
             return

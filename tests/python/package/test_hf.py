@@ -155,6 +155,119 @@ class Tuned(scripts.WithPackages):
         self.assertRegex(run.out, "(?s)refused: Endless is not a map-style dataset.*"
                                   "refused: the dataset of `evaluate` has no samples", run)
 
+    def test_a_model_takes_the_special_tokens_of_its_tokenizer(self):
+        run = self.alone(*self.written("""
+            from tokenizers import Tokenizer, models, pre_tokenizers
+            words = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2, "[PAD]": 3, "[END]": 4},
+                                               unk_token="a"))
+            words.pre_tokenizer = pre_tokenizers.Whitespace()
+            tokenizer = transformers.PreTrainedTokenizerFast(
+                tokenizer_object=words, pad_token="[PAD]", eos_token="[END]")
+            texts = [{"input_ids": tokenizer(text)["input_ids"], "labels": number % 2} for
+                     number, text in enumerate(["a b c a", "a b", "c", "b c a"] * 3)]
+            arguments = transformers.TrainingArguments(
+                "run", max_steps=3, per_device_train_batch_size=4, save_strategy="no",
+                report_to=[], use_cpu=True)
+            library = vars(transformers.trainer)
+            align = library["align_special_tokens"]
+            class Earlier(transformers.Trainer):   # of versions where it is a method
+                def _align_special_tokens(self):
+                    align(self.model, self.processing_class)
+            for kind, pad in ((transformers.Trainer, 3), (transformers.Trainer, None),
+                              (transformers.Trainer, 0), (Earlier, 0), ("none", 3)):
+                transformers.set_seed(0)
+                model = transformers.GPT2ForSequenceClassification(transformers.GPT2Config(
+                    vocab_size=8, n_embd=8, n_layer=1, n_head=1, n_positions=8, num_labels=2,
+                    pad_token_id=pad, eos_token_id=4, bos_token_id=None))
+                if kind is not transformers.Trainer:
+                    library.pop("align_special_tokens", None)
+                kind = transformers.Trainer if kind == "none" else kind
+                made = kind(model, arguments, train_dataset=texts, processing_class=tokenizer)
+                print(evenkeel.hf.train(made, lanes=1))
+            """, BEGINNING))
+        self.line_of(run)   # all five are the same
+        self.assertEqual(len(run.lines), 5, run)
+
+    def test_a_second_training_has_a_schedule_of_its_own(self):
+        run = self.alone(*self.written("""
+            class Telling(transformers.Trainer):
+                def compute_loss(self, *given, **more):
+                    print("rate", self.optimizer.param_groups[0]["lr"])
+                    return super().compute_loss(*given, **more)
+            made = trainer(kind=Telling, max_steps=4, learning_rate=0.01)
+            for _ in range(2):
+                evenkeel.hf.train(made, lanes=1)
+            """, BEGINNING))
+        self.assertEqual(re.findall(r"rate (\S+)", run.out),
+                         ["0.01", "0.0075", "0.005", "0.0025"] * 2, run)
+
+    # What the Trainer itself shows then, of 40 samples and steps of 16, but that it would fill the
+    # last step of an epoch with fewer samples.
+    def test_a_loss_sees_the_epoch_and_that_it_is_in_training(self):
+        run = self.alone(*self.written("""
+            class Telling(transformers.Trainer):
+                def compute_loss(self, *given, **more):
+                    print("at", self.state.global_step, self.state.epoch,
+                          self.state.num_train_epochs, self.is_in_train)
+                    if self.state.global_step == ends_at:
+                        raise ValueError("this ends it")
+                    return super().compute_loss(*given, **more)
+            ends_at = None
+            def trained(**more):
+                made = trainer(kind=Telling, num_train_epochs=2)
+                try:
+                    evenkeel.hf.train(made, lanes=4, **more)
+                finally:
+                    print("end", made.state.global_step, made.state.epoch, made.is_in_train)
+            trained()
+            trained(steps=7, checkpoint_dir="parts", save_every=100, keep=None)
+            trained(steps=8, checkpoint_dir="parts", save_every=100, keep=None)
+            trained(steps=8, checkpoint_dir="parts", save_every=100, keep=None)
+            ends_at = 2
+            try:
+                trained()
+            except ValueError as error:
+                print(error)
+            """, BEGINNING))
+        def at(step, epochs):
+            return [f"at {step} {step * 16 / 40} {epochs} True"] * 4
+        said = [line for line in run.out.splitlines() if line.startswith(("at", "end", "this"))]
+        self.assertEqual(said, [
+            *sum((at(step, 2) for step in range(5)), []), "end 5 2.0 False",
+            *sum((at(step, 3) for step in range(7)), []), "end 7 2.8 False",
+            *at(7, 4), "end 8 3.2 False", "end 8 3.2 False",
+            *at(0, 2), *at(1, 2), at(2, 2)[0], "end 2 0.8 False", "this ends it"], run)
+
+    def test_what_a_subclass_changes_of_a_step_is_refused_if_its_base_has_it(self):
+        run = self.alone(*self.written("""
+            for name in "_prepare_inputs", "_prepare_input", "_clip_grad_norm", "_of_its_own":
+                kind = type("Changed", (transformers.Trainer,), {name: lambda self, given: given})
+                try:
+                    print(evenkeel.hf._refuse(trainer(kind=kind)))
+                except TypeError as error:
+                    print(error)
+            del transformers.Trainer._clip_grad_norm   # as in versions that have none
+            kind = type("Changed", (transformers.Trainer,), {"_clip_grad_norm": lambda self: None})
+            print(evenkeel.hf._refuse(trainer(kind=kind)))
+            """, BEGINNING))
+        self.assertRegex(run.out, r"(?s)Changed._prepare_inputs\(\) would not be called.*"
+                                  r"Changed._prepare_input\(\) would not be called.*"
+                                  r"Changed._clip_grad_norm\(\) would not be called.*max_grad_norm"
+                                  r"\nNone\nNone", run)
+
+    def test_parts_are_those_of_the_jobs_own_steps(self):
+        run = self.alone(*self.written("""
+            found = trainer(num_train_epochs=30, save_strategy="steps", save_steps=0.25,
+                            eval_strategy="steps", eval_steps=0.25, logging_steps=0.5)
+            print(evenkeel.hf._options_of(found.args, 40, 1, steps=8))
+            print(evenkeel.hf.train(found, lanes=1, steps=8))
+            """, BEGINNING))
+        self.line_of(run)
+        for words in ("'steps': 8", "'save_every': 2", "'log_every': 4"):
+            self.assertIn(words, run.out, run)
+        self.assertIn('why="every 2 steps"', run.err, run)
+        self.assertEqual(re.findall(r"info evaluation step=(\d+)", run.err), list("2468"), run)
+
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)

@@ -311,6 +311,94 @@ class Fitted(scripts.WithPackages):
         self.assertEqual(told[0], told[1], parts)
         self.assertEqual(whole.lines[-1], parts.lines[-1], parts)
 
+    KEEPING = """
+        class Data(lightning.LightningDataModule):
+            def __init__(self):
+                super().__init__()
+                self.count, self.mean = 0, torch.zeros(2)
+            def train_dataloader(self):
+                return DataLoader(samples, batch_size=2, shuffle=True)
+        class Keeping(Data):
+            def state_dict(self):
+                return {"count": self.count, "mean": self.mean}
+            def load_state_dict(self, state):
+                self.count, self.mean = state["count"], state["mean"]
+        class Empty(Data):
+            def state_dict(self):
+                return {}
+            def load_state_dict(self, state):
+                self.count = state["count"]
+        class Half(Data):
+            def state_dict(self):
+                return {"count": self.count}
+        class Odd(Keeping):
+            def state_dict(self):
+                return {"count": {1, 2}}
+        class Counting(Small):
+            def on_before_optimizer_step(self, optimizer):
+                self.trainer.datamodule.count += 1
+                self.trainer.datamodule.mean += 0.5
+        def trained(kind, **more):
+            data = kind()
+            fit(Counting(), data, **more)
+            print(kind.__name__, data.count, data.mean.tolist())
+        """
+
+    def test_the_state_of_a_data_module_goes_on(self):
+        run = self.script(self.KEEPING + """
+        for kind, left in (Keeping, []), (Empty, []), (Half, ["state_dict"]), (Odd, ["state_dict"]):
+            for steps in 4, 6:
+                trained(kind, checkpoint_dir=kind.__name__, save_every=100, epochs=None,
+                        steps=steps, leave_out=iter(left))
+        """)
+        self.assertEqual(re.findall(r"(?m)^[A-Z].*", run.out),
+                         ["Keeping 4 [2.0, 2.0]", "Keeping 6 [3.0, 3.0]",
+                          "Empty 4 [2.0, 2.0]", "Empty 2 [1.0, 1.0]",
+                          "Half 4 [2.0, 2.0]", "Half 2 [1.0, 1.0]",
+                          "Odd 4 [2.0, 2.0]", "Odd 2 [1.0, 1.0]"], run)
+
+    def test_the_state_of_a_data_module_that_cannot_be_kept_is_refused(self):
+        run = self.script(self.KEEPING + """
+        for kind in Half, Odd:
+            try:
+                trained(kind)
+            except TypeError as error:
+                print("refused:", error)
+        trained(Keeping)
+        """)
+        self.assertRegex(run.out, r"(?s)refused: Half.state_dict\(\) has something to keep.*"
+                                  r"refused: datamodule.count is of the type builtins.set.*"
+                                  r"Keeping 10 ", run)
+
+    def test_a_list_of_one_loader_or_of_none(self):
+        run = self.script("""
+            class Validated(Small):
+                def __init__(self, given):
+                    super().__init__()
+                    self.given = given
+                def validation_step(self, batch, batch_idx):
+                    return F.cross_entropy(self.net(batch[0]), batch[1])
+                def val_dataloader(self):
+                    return self.given
+            loader = DataLoader(samples, batch_size=2)
+            for given in loader, [loader], (loader,), [], ():
+                lightning.seed_everything(0, verbose=False)
+                found = []
+                fit(Validated(given), on_evaluation=lambda report: found.append(report["value"]))
+                print("evaluated", found)
+            for given in [loader], []:   # what Lightning gives to training_step then is a list
+                try:
+                    fit(Small(), given)
+                except TypeError as error:
+                    print("refused:", error)
+            """)
+        found = re.findall(r"(?m)^evaluated (.*)$", run.out)
+        self.assertEqual(len(found), 5, run)
+        self.assertRegex(found[0], r"\[0\.\d+, 0\.\d+\]", run)
+        self.assertEqual(found, [found[0]] * 3 + ["[]"] * 2, run)
+        self.assertRegex(run.out, "(?s)refused: .*a list of one DataLoader.*refused: .*or none",
+                         run)
+
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)
