@@ -21,6 +21,9 @@
 #include "elastic/launch/meeting.h"
 #include "elastic/process/quiet_thread.h"
 #include "elastic/protocol/limits.h"
+#include "elastic/status/http_server.h"
+#include "store/bucket_files.h"
+#include "store/host_port.h"
 #include "store/own_address.h"
 #include "store/resolve.h"
 
@@ -31,15 +34,9 @@ constexpr Duration kOwnStoreLimit = std::chrono::seconds(30);
 constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);   // or one attempt
 constexpr Duration kPause = std::chrono::milliseconds(100);
 constexpr Duration kLookLimit = std::chrono::seconds(4);      // at one host
-constexpr Duration kDiskLimit = std::chrono::seconds(5);
 constexpr Duration kSumLimit = std::chrono::seconds(10);
 constexpr Duration kLeaveLimit = std::chrono::seconds(5);
 constexpr uint64_t kProbeBytesMax = 4096;
-
-Error DiskSilent() {
-  return {Code::kTimeout, "its file system does not answer within " + DurationText(kDiskLimit) +
-                              "; is its server up? (see mount, dmesg)"};
-}
 
 // A file that other hosts look for; it exists as long as this object.
 class Probe {
@@ -60,7 +57,7 @@ class Probe {
       return WriteDurably(files, path, name);
     });
     is_there_ = written && written->ok();
-    return written.value_or(DiskSilent());
+    return written.value_or(DiskSilent(kDiskLimit));
   }
 
  private:
@@ -103,14 +100,24 @@ class Doctor {
     return prefix_ + name + "/" + std::to_string(ticket);
   }
   TimePoint In(Duration limit) { return world_.clock.Monotonic() + limit; }
+  // For other hosts, whose health checks may take longer than ours did.
+  Duration ComeLimit() const {
+    return config_.doctor->limit +
+           (config_.health_command.empty() ? Duration(0) : config_.health_limit);
+  }
 
   void Gather(const Meeting& meeting) {
     facts_ = BriefFacts(config_, world_.environment, meeting.own_name, meeting.own_address);
-    AddSlowFacts(facts_, config_, world_.environment, world_.files);
+    AddSlowFacts(facts_, config_, world_.environment, world_.files,
+                 world_.random.Fork("doctor-logs"));
     facts_.program_trouble = world_.program_trouble;
+    facts_.has_health_check = !config_.health_command.empty();
+    facts_.health_trouble = world_.health_trouble;
+    OpenPage();
     TryLease();
     facts_.buckets = LookAtBuckets(BucketsOf(config_), world_.random.Fork("doctor-buckets"));
   }
+  void OpenPage();
   void TryLease();
   // The meeting to use when the hosts cannot meet.
   static Meeting LocalMeeting() {
@@ -151,7 +158,21 @@ class Doctor {
   std::optional<Probe> probe_;
   std::unique_ptr<DoctorPort> port_;
   std::unique_ptr<DoctorPort> last_port_;   // of --port-range
+  std::unique_ptr<HttpServer> page_;
 };
+
+// As the job does, and until the end: of two launchers on one machine only one can have an address.
+void Doctor::OpenPage() {
+  if (!config_.status) return;
+  const auto& [address, port, token] = *config_.status;
+  facts_.status = AddressText(address, port);
+  auto opened = HttpServer::Open("the status page", address, port, world_.clock,
+                                 [](const StatusRequest&) {
+                                   return PlainReply(503, "the doctor is here; there is no job");
+                                 });
+  if (!opened.ok()) facts_.status_trouble = opened.error().message;
+  if (opened.ok()) page_ = *std::move(opened);
+}
 
 void Doctor::TryLease() {
   facts_.lease = config_.lease_directory;
@@ -160,11 +181,9 @@ void Doctor::TryLease() {
   const Status tried =
       TryLeaseDirectory(world_.files, facts_.lease, world_.random.Fork("doctor-lease"));
   if (tried.ok()) return;
-  if (facts_.is_lease_found && tried.error().code == Code::kNotFound) {
-    facts_.lease.clear();   // the job makes it
-  } else {
-    facts_.lease_trouble = tried.error().message;
-  }
+  facts_.is_lease_missing = facts_.is_lease_found && !IsBucketPath(facts_.lease) &&
+                            tried.error().code == Code::kNotFound;
+  if (!facts_.is_lease_missing) facts_.lease_trouble = tried.error().message;
 }
 
 // Even a job of one host has a store, and each host of one that meets by a directory may keep it.
@@ -252,7 +271,7 @@ Status Doctor::OpenPorts() {
 
 // A store that does not answer yet may still come: hosts are started one after the other.
 Result<std::unique_ptr<Store>> Doctor::Reach(const Meeting& meeting) {
-  const TimePoint end = In(config_.doctor->limit);
+  const TimePoint end = In(ComeLimit());
   const bool is_ours = meeting.server != nullptr;
   for (;;) {
     auto store = world_.stores->Connect(meeting.host, meeting.port,
@@ -268,7 +287,7 @@ Status Doctor::LearnRound(const Meeting& meeting) {
     round_ = RandomId(world_.random, 16);
     return store_->Set(Key("round"), round_);
   }
-  const Status there = store_->Wait({Key("round")}, config_.doctor->limit);
+  const Status there = store_->Wait({Key("round")}, ComeLimit());
   if (!there.ok()) {
     return Error{Code::kNotFound,
                  "a store answers at " + config_.endpoint_host + ":" +
@@ -305,7 +324,7 @@ void Doctor::WriteProbe() {
 // Waits until all possible hosts have told their facts, or the limit; those that have told them
 // came.
 Status Doctor::DecideWhoCame() {
-  const TimePoint end = In(config_.doctor->limit);
+  const TimePoint end = In(ComeLimit());
   const auto most = static_cast<int64_t>(config_.hosts.most);
   std::vector<int64_t> came;
   for (;;) {
@@ -323,7 +342,7 @@ Status Doctor::DecideWhoCame() {
 }
 
 Status Doctor::ReadWhoCame() {
-  KEEL_TRY(store_->Wait({Key("came")}, config_.doctor->limit + kDoctorTellLimit));
+  KEEL_TRY(store_->Wait({Key("came")}, ComeLimit() + kDoctorTellLimit));
   KEEL_TRY_ASSIGN(const std::optional<std::string> text, store_->Get(Key("came")));
   const Result<Json> json = ParseJson(text.value_or(""));
   if (!json.ok()) return Unreadable(json.error());
@@ -399,7 +418,7 @@ DoctorSight Doctor::LookAt(size_t host) {
           [&files = world_.files, path = JoinPath(facts_.directory, name)] {
             return ReadWhole(files, path, kProbeBytesMax);
           })
-          .value_or(DiskSilent());
+          .value_or(DiskSilent(kDiskLimit));
   if (!probe.ok()) {
     sight.probe_trouble = probe.error().message;
   } else if (*probe != name) {

@@ -28,6 +28,7 @@ class Examination {
     Clocks();
     Versions();
     Program();
+    Health();
     Gpus();
     Processors();
     Directory();
@@ -36,6 +37,7 @@ class Examination {
     Space();
     Each("shared-memory", CheckSharedMemory, SharedMemoryText());
     Each("files", CheckFileLimit, FilesText());
+    Page();
     Variables();
     AllReduce();
     return std::move(findings_);
@@ -89,6 +91,7 @@ class Examination {
   void Clocks();
   void Versions();
   void Program();
+  void Health();
   void Gpus();
   void Processors();
   void Directory();
@@ -96,6 +99,7 @@ class Examination {
   void Buckets();
   void CheckBucket(size_t host, const BucketFacts& bucket, Check& check);
   void Space();
+  void Page();
   void Variables();
   void AllReduce();
   // Warns where hosts have different values; "" counts as one where `even_none`.

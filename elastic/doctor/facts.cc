@@ -11,12 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/file_helpers.h"
 #include "base/process_setup.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "base/within.h"
 #include "elastic/launch/find_torch.h"
 #include "elastic/launch/host_facts.h"
 #include "store/bucket_files.h"
@@ -24,6 +26,7 @@
 #include "elastic/process/proc_file.h"
 #include "elastic/process/program_path.h"
 #include "elastic/protocol/records.h"
+#include "elastic/workers/logs.h"
 #include "store/own_address.h"
 #include "store/resolve.h"
 
@@ -125,12 +128,51 @@ void AddNames(DoctorFacts& facts) {
   }
 }
 
+std::string LogDirectoryOf(const LogOptions& logs) {
+  return logs.log_dir.empty() ? logs.temporary_dir : logs.log_dir;
+}
+
+// The job makes --log-dir and what is missing above it, but not the folder of temporary files. It
+// does not make what a link leads to.
+Result<std::string> NearestFolder(Files& files, const LogOptions& logs) {
+  for (std::string at = LogDirectoryOf(logs);; at = ParentDir(at)) {
+    const Result<FileInfo> found = files.Stat(at);
+    if (found.ok() && found->kind == FileKind::kDirectory) return at;
+    if (found.ok()) return Error{Code::kInvalid, at + " is not a directory"};
+    const Result<std::string> end = files.Resolve(at);
+    const bool will_be_made = found.error().code == Code::kNotFound && !logs.log_dir.empty() &&
+                              end.ok() && *end == at && ParentDir(at) != at;
+    if (!will_be_made) return found.error();
+  }
+}
+
+// Rights do not tell: a file system may refuse what they allow.
+Result<DiskSpace> SpaceForLogs(Files& files, const LogOptions& logs, Random random) {
+  KEEL_TRY_ASSIGN(const std::string folder, NearestFolder(files, logs));
+  const std::string tried = JoinPath(folder, ".keelrun-doctor-" + RandomId(random, 16));
+  KEEL_TRY(files.MakeDir(tried));
+  (void)files.RemoveDir(tried);   // an empty folder that stays is only litter
+  return SpaceOf(folder);
+}
+
 }  // namespace
 
 DiskSpace SpaceOf(const std::string& path) {
   struct statvfs told {};
   if (statvfs(path.c_str(), &told) != 0) return {};
   return {uint64_t{told.f_blocks} * told.f_frsize, uint64_t{told.f_bavail} * told.f_frsize};
+}
+
+Error DiskSilent(Duration limit) {
+  return {Code::kTimeout, "its file system does not answer within " + DurationText(limit) +
+                              "; is its server up? (see mount, dmesg)"};
+}
+
+Result<DiskSpace> TryLogFolder(Files& files, const LogOptions& logs, Random random,
+                               Duration limit) {
+  const auto tried = Within<Result<DiskSpace>>(
+      limit, [&files, logs, random] { return SpaceForLogs(files, logs, random); });
+  return tried.value_or(DiskSilent(limit));
 }
 
 std::string VariableIn(std::string_view environment, std::string_view name) {
@@ -226,14 +268,17 @@ DoctorFacts BriefFacts(const LaunchConfig& config, const Environment& environmen
 }
 
 void AddSlowFacts(DoctorFacts& facts, const LaunchConfig& config, const Environment& environment,
-                  Files& files) {
+                  Files& files, Random random) {
   facts.version = kVersion;
   facts.protocol = kProtocolVersion;
   facts.machine = MachineId();
   AddNames(facts);
-  const LogOptions& logs = config.logs;
-  facts.log_directory = logs.log_dir.empty() ? logs.temporary_dir : logs.log_dir;
-  facts.log_space = SpaceOf(facts.log_directory);
+  facts.log_directory = LogDirectoryOf(config.logs);
+  if (facts.log_directory != kNoLogs) {
+    const auto space = TryLogFolder(files, config.logs, std::move(random), kDiskLimit);
+    if (space.ok()) facts.log_space = *space;
+    if (!space.ok()) facts.log_trouble = space.error().message;
+  }
   facts.gpus = GpuModels(environment);
   facts.driver = DriverVersion(ReadProcFile("/proc/driver/nvidia/version").value_or(""));
   facts.kernels = KernelsOf(ReadProcFile("/proc/cpuinfo").value_or(""));

@@ -15,9 +15,13 @@
 
 #include "base/environment.h"
 #include "base/files.h"
+#include "base/random.h"
 #include "elastic/launch/config.h"
 
 namespace keel {
+
+// So long a file system is waited for.
+inline constexpr Duration kDiskLimit = std::chrono::seconds(5);
 
 struct HostInterface {
   std::string name;
@@ -91,6 +95,14 @@ struct DoctorFacts {
   std::string program = {};       // empty: none was named
   std::string program_digest = {};
   std::string program_trouble = {};
+
+  // What keeps a job from starting; doctors of earlier versions do not tell it.
+  bool is_lease_missing = false;       // the directory of a found lease: the job will make it
+  std::string log_trouble = {};        // why no logs can be kept in `log_directory`
+  std::string status = {};             // where the status page is to be; empty: nowhere
+  std::string status_trouble = {};
+  bool has_health_check = false;
+  std::string health_trouble = {};     // what it says of this host; empty: the host is fit
 };
 
 // The facts that `keelrun` itself checks before a job of several hosts.
@@ -98,11 +110,20 @@ DoctorFacts BriefFacts(const LaunchConfig& config, const Environment& environmen
                        const std::string& own_name, const std::string& own_address);
 
 // Adds the rest, except what needs a store, another host, or the shared directory.
+// `files` must outlive a call that hangs.
 void AddSlowFacts(DoctorFacts& facts, const LaunchConfig& config, const Environment& environment,
-                  Files& files);
+                  Files& files, Random random);
 
 // Asks the file system, which may hang.
 DiskSpace SpaceOf(const std::string& path);
+
+// Of a file system that has not answered for so long.
+Error DiskSilent(Duration limit);
+
+// The space for logs where the job will keep them, or in the nearest folder above that is there: a
+// folder is made in it, and removed. The error is why no logs can be kept.
+Result<DiskSpace> TryLogFolder(Files& files, const LogOptions& logs, Random random,
+                               Duration limit);
 
 // The LibTorch that this process has loaded: its version, or its size; empty: none.
 std::string LoadedTorch(Files& files);

@@ -125,6 +125,13 @@ struct JsonFields<DoctorFacts> {
     field("log_free", f.log_space.free);
     field("interfaces", f.interfaces, InterfaceNames());
     field("addresses", f.interfaces, InterfaceAddresses());
+    // Doctors of earlier versions neither tell nor read these.
+    field.Optional("is_lease_missing", f.is_lease_missing, f.is_lease_missing);
+    field.Optional("log_trouble", !f.log_trouble.empty(), f.log_trouble);
+    field.Optional("status", !f.status.empty(), f.status);
+    field.Optional("status_trouble", !f.status_trouble.empty(), f.status_trouble);
+    field.Optional("has_health_check", f.has_health_check, f.has_health_check);
+    field.Optional("health_trouble", !f.health_trouble.empty(), f.health_trouble);
     for (const int64_t port : {f.port, f.last_port}) {
       field.Expect(port >= 0 && port <= 65535,
                    [&] { return "there is no port " + std::to_string(port); });

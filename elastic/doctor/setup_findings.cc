@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "elastic/doctor/examination.h"
+#include "elastic/workers/logs.h"
 
 namespace keel {
 namespace {
@@ -46,6 +47,21 @@ void Examination::Program() {
   Same(check, "the program's file", "copy the same build to all hosts", false,
        [](const DoctorFacts& facts) { return facts.program_digest.substr(0, 12); });
   check.Well(view_.hosts.front().program + " can be started");
+}
+
+void Examination::Health() {
+  Check check(findings_, "health");
+  bool any = false;
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    any |= facts.has_health_check;
+    if (facts.health_trouble.empty()) continue;
+    check.Fail(Label(host), facts.health_trouble,
+               "mend what it complains of, or use another host; if the host is well, correct the "
+               "command of --health-check");
+  }
+  if (!any) return check.Skip("no --health-check was given");
+  check.Well("the health check finds nothing wrong");
 }
 
 void Examination::Gpus() {
@@ -131,11 +147,24 @@ void Examination::Lease() {
   const bool any = std::any_of(view_.hosts.begin(), view_.hosts.end(),
                                [](const auto& one) { return !one.lease.empty(); });
   if (!any) return check.Skip("the job has none: see --lease");
+  std::string named;
+  std::vector<std::string> there;
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    if (named.empty()) named = facts.lease;
+    if (!facts.lease.empty() && !facts.is_lease_missing) there.push_back(labels_[host]);
+  }
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
     if (facts.lease.empty()) {
       check.Fail(Label(host), "no directory for the lease is named here, as it is on other hosts",
                  "give all hosts the same --lease");
+    }
+    if (facts.is_lease_missing && !there.empty()) {
+      check.Warn(Label(host), facts.lease + " is not there, but that of " + JoinList(there, ", ") +
+                                  " is: is it mounted here? If not, the job makes one that the "
+                                  "other hosts do not see",
+                 "mount it, or name a directory that all hosts share with --lease");
     }
     if (facts.lease_trouble.empty()) continue;
     const std::string what = facts.lease + " cannot hold the job's lease: " + facts.lease_trouble;
@@ -147,6 +176,9 @@ void Examination::Lease() {
     } else {
       check.Fail(Label(host), what, cure);
     }
+  }
+  if (there.empty()) {
+    return check.Skip(named + " is not there yet: the job will make it");
   }
   check.Well(view_.hosts.front().lease + " can hold the lease: of two claims of one name, one "
              "succeeds");
@@ -206,20 +238,42 @@ void Examination::Buckets() {
 
 void Examination::Space() {
   Check check(findings_, "disk");
+  const DoctorFacts* kept = nullptr;
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
-    if (facts.log_space.total == 0) {
+    if (facts.log_directory == kNoLogs) continue;
+    if (kept == nullptr) kept = &facts;
+    if (!facts.log_trouble.empty()) {
+      check.Fail(Label(host), "no logs can be kept in " + facts.log_directory + ": " +
+                                  facts.log_trouble,
+                 "let this user make folders there, or give another --log-dir");
+    } else if (facts.log_space.total == 0) {
       check.Warn(Label(host), "the free space of the log folder, " + facts.log_directory +
                                   ", cannot be read",
-                 "make the folder, or give another --log-dir");
+                 "look whether its file system can hold logs, or give another --log-dir");
     } else if (facts.log_space.free < kLogSpaceEnough) {
       check.Warn(Label(host), "only " + BytesText(facts.log_space.free) + " are free for logs in " +
                                   facts.log_directory,
                  "free some space, or give another --log-dir");
     }
   }
-  const DoctorFacts& first = view_.hosts.front();
-  check.Well(BytesText(first.log_space.free) + " are free for logs in " + first.log_directory);
+  if (kept == nullptr) return check.Skip(std::string("no logs are kept: --log-dir=") + kNoLogs);
+  check.Well(BytesText(kept->log_space.free) + " are free for logs in " + kept->log_directory);
+}
+
+void Examination::Page() {
+  Check check(findings_, "status");
+  std::set<std::string> places;
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    if (!facts.status.empty()) places.insert(facts.status);
+    if (facts.status_trouble.empty()) continue;
+    check.Fail(Label(host), facts.status_trouble,
+               "give --status an address of this host and a port that is free there (ss -ltnp "
+               "shows who has which)");
+  }
+  if (places.empty()) return check.Skip("no --status was given");
+  check.Well("the status page can be at " + JoinList({places.begin(), places.end()}, ", "));
 }
 
 std::string Examination::SharedMemoryText() const {

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/posix_files.h"
 #include "elastic/launch/token.h"
+#include "store/listen_socket.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/tools/job_hosts.h"
 
@@ -202,6 +204,61 @@ TEST_F(KeelrunDoctor, AJobOfSeveralHostsIsLookedAtBriefly) {
       folder(), "alone", std::vector<std::string>{"--standalone", "--no-python", "true"}, bad);
   EXPECT_EQ(alone->ExitCode(), 0) << alone->Output();
   EXPECT_THAT(alone->Output(), Not(HasSubstr("warn doctor")));
+}
+
+TEST_F(KeelrunDoctor, AStatusPageThatCannotBeFails) {
+  const auto taken = ListenSocket::Listen("127.0.0.1", 0);
+  ASSERT_OK(taken);
+  const std::string where = "127.0.0.1:" + std::to_string(taken->port());
+  const auto doctor = DoctorAlone({"--status=" + where});
+  EXPECT_EQ(doctor->ExitCode(), 1) << doctor->Output();
+  EXPECT_EQ(doctor->Count("^FAIL status +the status page cannot be at " + where +
+                          ": Address already in use"), 1)
+      << doctor->Output();
+}
+
+TEST_F(KeelrunDoctor, AHealthCheckThatFailsIsToldToAllHosts) {
+  const auto first = Doctor("first", {kPatient, "--nnodes=2", "--health-check=true"});
+  const auto second = Doctor("second", {kPatient, "--nnodes=2",
+                                        "--health-check=echo bad GPU; exit 3"});
+  for (const auto& one : {first.get(), second.get()}) {
+    EXPECT_EQ(one->ExitCode(), 1) << one->Output();
+    EXPECT_EQ(one->Count("^FAIL health +.*the health check .* exited with 3: bad GPU"), 1)
+        << one->Output();
+  }
+}
+
+TEST_F(KeelrunDoctor, ALogFolderIsTriedAndNotLeftBehind) {
+  const auto well = DoctorAlone({"--log-dir=" + folder().File("logs/of/mine")});
+  EXPECT_EQ(well->ExitCode(), 0) << well->Output();
+  EXPECT_EQ(well->Count("^OK   disk +.* are free for logs in .*/logs/of/mine"), 1)
+      << well->Output();
+  EXPECT_NE(access(folder().File("logs").c_str(), F_OK), 0);
+  const auto none = std::make_unique<Launched>(
+      folder(), "none",
+      std::vector<std::string>{"--doctor", "--standalone", "--log-dir=/proc/nope"});
+  EXPECT_EQ(none->ExitCode(), 1) << none->Output();
+  EXPECT_EQ(none->Count("^FAIL disk +no logs can be kept in /proc/nope: "), 1) << none->Output();
+}
+
+TEST_F(KeelrunDoctor, AFoundLeaseThatIsMissingOnOneHostIsNotMountedThere) {
+  const auto examine = [&](const std::string& name, const std::string& directory) {
+    return Start(name, {"--doctor", kPatient, "--nnodes=2", "--lease=auto"},
+                 {KEEL_BIN_DIR "/survivor", "--checkpoint-dir=" + directory});
+  };
+  const std::string missing = folder().File("missing");
+  const std::string there = Folder("there");
+  for (const std::string& other : {there, missing}) {
+    const auto first = examine("first-" + std::to_string(other == there), other);
+    const auto second = examine("second-" + std::to_string(other == there), missing);
+    const std::string line =
+        other == there ? "^WARN lease +.*/missing is not there, but that of .* is: is it mounted"
+                       : "^SKIP lease +.*/missing is not there yet: the job will make it";
+    for (const auto& one : {first.get(), second.get()}) {
+      EXPECT_EQ(one->ExitCode(), 0) << one->Output();
+      EXPECT_EQ(one->Count(line), 1) << one->Output();
+    }
+  }
 }
 
 }  // namespace

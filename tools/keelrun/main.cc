@@ -174,9 +174,19 @@ class JobStores {
   std::optional<SealedStores> sealed_;
 };
 
+HealthOutcome HealthHere(const LaunchConfig& config, const Environment& environment) {
+  std::vector<int> signals = config.signals;
+  signals.push_back(SIGUSR1);
+  return CheckHealth(HealthPlanFrom(config, environment), signals);
+}
+
 // In place of a job.
 int Examine(const LaunchConfig& config, const std::optional<Seal>& seal,
             const Environment& environment, Random random) {
+  // As in a job, before other hosts hear of this one.
+  const HealthOutcome health = config.health_command.empty() ? HealthOutcome()
+                                                             : HealthHere(config, environment);
+  if (health.verdict == HealthOutcome::Verdict::kStopped) return Fail(kExitStopped, health.reason);
   static PosixFiles& files = *new PosixFiles;   // a file system that hangs holds a thread in it
   auto stores = JobStores::Open(config, seal, environment);
   const Status can_start = config.program.name.empty()
@@ -189,7 +199,8 @@ int Examine(const LaunchConfig& config, const std::optional<Seal>& seal,
                .clock = RealClock(),
                .random = std::move(random),
                .environment = environment,
-               .program_trouble = can_start.ok() ? "" : can_start.error().message});
+               .program_trouble = can_start.ok() ? "" : can_start.error().message,
+               .health_trouble = health.reason});
   const bool is_json = config.log_format == LogFormat::kJson;
   const Status shown = WriteTo(STDOUT_FILENO, is_json ? DumpJson(DoctorJson(findings)) + "\n"
                                                       : DoctorText(findings));
@@ -237,10 +248,8 @@ Environment WithPackage(Files& files, const Environment& environment, const std:
 std::optional<int> FindUnfit(const LaunchConfig& config, const Environment& environment) {
   if (config.health_command.empty()) return std::nullopt;
   using Verdict = HealthOutcome::Verdict;
-  std::vector<int> signals = config.signals;
-  signals.push_back(SIGUSR1);
   const TimePoint began = RealClock().Monotonic();
-  const HealthOutcome outcome = CheckHealth(HealthPlanFrom(config, environment), signals);
+  const HealthOutcome outcome = HealthHere(config, environment);
   if (outcome.verdict == Verdict::kStopped) return Fail(kExitStopped, outcome.reason);
   const bool is_fit = outcome.verdict == Verdict::kFit;
   LogEvent(HealthChecked{is_fit, outcome.reason, RealClock().Monotonic() - began});

@@ -1,15 +1,29 @@
 // What the system's texts say, and what doctors tell each other.
 #include "elastic/doctor/facts.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <future>
+
+#include "base/faulty_files.h"
 #include "base/json.h"
+#include "base/memory_files.h"
+#include "base/posix_files.h"
 #include "elastic/doctor/buckets.h"
 #include "elastic/doctor/records.h"
 #include "elastic/doctor/text.h"
+#include "tests/support/file_text.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr Duration kLong = std::chrono::seconds(100);   // against hanging
 
 TEST(DoctorFacts, ANameInAHostsFile) {
   const std::string text =
@@ -128,6 +142,97 @@ TEST(DoctorText, ALineForEachFindingAndItsCureBelow) {
   EXPECT_EQ(json["failures"], 1);
   EXPECT_EQ(json["findings"][3]["severity"], "failure");
   EXPECT_EQ(json["findings"][3]["cure"], "raise it");
+}
+
+std::string SaidOfLogs(const Result<DiskSpace>& tried) {
+  return tried.ok() ? "" : tried.error().message;
+}
+
+TEST(DoctorLogFolder, MayBeMissingWhereTheJobMakesIt) {
+  const TempDir folder;
+  PosixFiles files;
+  LogOptions logs;
+  logs.log_dir = folder.File("not/made/yet");
+  const Result<DiskSpace> tried = TryLogFolder(files, logs, Random(1), kLong);
+  ASSERT_TRUE(tried.ok()) << tried.error().message;
+  EXPECT_GT(tried->total, 0u);
+  EXPECT_THAT(*files.List(folder.path()), IsEmpty());
+  logs.temporary_dir = logs.log_dir;
+  logs.log_dir.clear();   // which nobody makes
+  EXPECT_THAT(SaidOfLogs(TryLogFolder(files, logs, Random(1), kLong)),
+              HasSubstr("No such file or directory"));
+}
+
+TEST(DoctorLogFolder, MustBeAFolderInWhichFoldersCanBeMade) {
+  const TempDir folder;
+  PosixFiles files;
+  LogOptions logs;
+  logs.log_dir = "/proc/nope/below";   // not even root makes a folder there
+  EXPECT_THAT(SaidOfLogs(TryLogFolder(files, logs, Random(1), kLong)),
+              HasSubstr("make directory /proc/"));
+  logs.log_dir = folder.File("file");
+  WriteFile(logs.log_dir, "");
+  EXPECT_THAT(SaidOfLogs(TryLogFolder(files, logs, Random(1), kLong)),
+              HasSubstr("is not a directory"));
+  logs.log_dir = folder.File("link");
+  ASSERT_EQ(symlink(folder.File("nowhere").c_str(), logs.log_dir.c_str()), 0);
+  EXPECT_THAT(SaidOfLogs(TryLogFolder(files, logs, Random(1), kLong)),
+              HasSubstr("No such file or directory"));
+  MemoryFiles memory;
+  FaultyFiles read_only(memory);
+  read_only.Plan({.op = FileOp::kMakeDir, .error_number = EROFS});
+  logs.log_dir = "/not-yet";
+  EXPECT_THAT(SaidOfLogs(TryLogFolder(read_only, logs, Random(1), kLong)),
+              HasSubstr("Read-only file system"));
+}
+
+TEST(DoctorLogFolder, IsNotWaitedForLongerThanItsLimit) {
+  // Asked by a thread that outlives the test, as where a server is gone.
+  static MemoryFiles& memory = *new MemoryFiles;
+  static FaultyFiles& silent = *new FaultyFiles(memory);
+  static std::promise<void>& never = *new std::promise<void>;
+  silent.Plan({.kind = Fault::Kind::kAct,
+               .op = FileOp::kStat,
+               .act = [] { never.get_future().wait(); }});
+  LogOptions logs;
+  logs.log_dir = "/gone";
+  EXPECT_THAT(SaidOfLogs(TryLogFolder(silent, logs, Random(1), std::chrono::milliseconds(1))),
+              HasSubstr("its file system does not answer within 1 ms"));
+}
+
+TEST(DoctorFacts, LogsThatCannotBeKeptAreToldUnlessNoneAreWanted) {
+  PosixFiles files;
+  LaunchConfig config;
+  config.logs.log_dir = "/proc/nope";
+  DoctorFacts facts = BriefFacts(config, {}, "localhost", "127.0.0.1");
+  AddSlowFacts(facts, config, {}, files, Random(1));
+  EXPECT_THAT(facts.log_trouble, HasSubstr("make directory /proc/"));
+  config.logs.log_dir = kNoLogs;
+  facts = BriefFacts(config, {}, "localhost", "127.0.0.1");
+  AddSlowFacts(facts, config, {}, files, Random(1));
+  EXPECT_EQ(facts.log_trouble, "");
+}
+
+TEST(DoctorRecords, WhatDoctorsOfEarlierVersionsDoNotTellMayBeMissing) {
+  DoctorFacts facts;
+  const Result<DoctorFacts> without = ParseDoctorFacts(DoctorFactsText(facts));
+  ASSERT_TRUE(without.ok()) << without.error().message;
+  EXPECT_FALSE(without->is_lease_missing);
+  EXPECT_FALSE(without->has_health_check);
+  EXPECT_EQ(without->log_trouble + without->status + without->status_trouble +
+                without->health_trouble,
+            "");
+  facts.is_lease_missing = facts.has_health_check = true;
+  facts.log_trouble = "lt";
+  facts.status = "127.0.0.1:8090";
+  facts.status_trouble = "st";
+  facts.health_trouble = "ht";
+  const Result<DoctorFacts> with = ParseDoctorFacts(DoctorFactsText(facts));
+  ASSERT_TRUE(with.ok()) << with.error().message;
+  EXPECT_TRUE(with->is_lease_missing && with->has_health_check);
+  EXPECT_EQ(with->log_trouble + " " + with->status + " " + with->status_trouble + " " +
+                with->health_trouble,
+            "lt 127.0.0.1:8090 st ht");
 }
 
 }  // namespace

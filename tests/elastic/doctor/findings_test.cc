@@ -45,6 +45,8 @@ DoctorFacts HealthyHost(int number) {
   facts.store_nanos = 200'000;
   facts.program = "train";
   facts.program_digest = "0123456789abcdef";
+  facts.status = "127.0.0.1:8090";
+  facts.has_health_check = true;
   return facts;
 }
 
@@ -113,8 +115,9 @@ TEST(DoctorFindings, NothingIsWrongWhereAllIsWell) {
 TEST(DoctorFindings, EveryCheckIsNamedOnceWhereAllIsWell) {
   std::string names;
   for (const Finding& one : AllFindings(HealthyView())) names += one.check + " ";
-  EXPECT_EQ(names, "hosts store names interface ports clocks versions program gpus processors "
-                   "directory lease bucket disk shared-memory files variables all-reduce ");
+  EXPECT_EQ(names, "hosts store names interface ports clocks versions program health gpus "
+                   "processors directory lease bucket disk shared-memory files status variables "
+                   "all-reduce ");
 }
 
 TEST(DoctorFindings, OneHostIsNotAskedAboutOthers) {
@@ -459,6 +462,51 @@ TEST(BriefFindings, AreThoseThatAHostKnowsByItself) {
   checks.clear();
   for (const Finding& one : BriefFindings(facts)) checks += one.check + " ";
   EXPECT_EQ(checks, "interface files shared-memory variables ");
+}
+
+TEST(DoctorFindings, WhatKeepsAJobFromStarting) {
+  ExpectEachFound({
+      {[](DoctorView& view) {
+         view.hosts[1].log_trouble = "its file system does not answer";
+         view.hosts[1].log_space = {};
+       }, "disk", kFail, "node1", "no logs can be kept in /tmp: its file system does not answer"},
+      {[](DoctorView& view) { view.hosts[1].status_trouble = "the status page cannot be at"; },
+       "status", kFail, "node1", "the status page cannot be at"},
+      {[](DoctorView& view) { view.hosts[1].health_trouble = "'false' exited with 1"; }, "health",
+       kFail, "node1", "'false' exited with 1"},
+  });
+}
+
+TEST(DoctorFindings, WhatAJobDoesNotHaveIsSkipped) {
+  DoctorView view = HealthyView();
+  for (DoctorFacts& facts : view.hosts) {
+    facts.log_directory = "/dev/null";
+    facts.log_space = {64 << 20, 64 << 20};   // not of a folder
+    facts.status = "";
+    facts.has_health_check = false;
+  }
+  const std::string text = DoctorText(AllFindings(view));
+  EXPECT_THAT(text, HasSubstr("SKIP disk           no logs are kept: --log-dir=/dev/null"));
+  EXPECT_THAT(text, HasSubstr("SKIP status         no --status was given"));
+  EXPECT_THAT(text, HasSubstr("SKIP health         no --health-check was given"));
+  EXPECT_THAT(TextOf(Problems(view)), IsEmpty());
+}
+
+TEST(DoctorFindings, AFoundLeaseThatIsNotThere) {
+  const auto miss = [](DoctorFacts& facts) {
+    facts.is_lease_found = facts.is_lease_missing = true;
+  };
+  ExpectEachFound({
+      {[&](DoctorView& view) { miss(view.hosts[1]); }, "lease", kWarn, "node1",
+       "/shared/leases is not there, but that of node0 is: is it mounted here?"},
+      {[&](DoctorView& view) { miss(view.hosts[0]); }, "lease", kWarn, "node0",
+       "/shared/leases is not there, but that of node1 is: is it mounted here?"},
+  });
+  DoctorView view = HealthyView();
+  for (DoctorFacts& facts : view.hosts) miss(facts);
+  EXPECT_THAT(TextOf(Problems(view)), IsEmpty());
+  EXPECT_THAT(DoctorText(AllFindings(view)),
+              HasSubstr("SKIP lease          /shared/leases is not there yet: the job will make"));
 }
 
 }  // namespace

@@ -49,6 +49,12 @@ DoctorFacts SomeFacts() {
   facts.program = "train";
   facts.program_digest = "abcd";
   facts.program_trouble = "pt";
+  facts.is_lease_missing = true;
+  facts.log_trouble = "lt";
+  facts.status = "127.0.0.1:8090";
+  facts.status_trouble = "pt";
+  facts.has_health_check = true;
+  facts.health_trouble = "ht";
   return facts;
 }
 
@@ -84,7 +90,9 @@ TEST(DoctorWire, Facts) {
             R"(ogram":"train","program_digest":"abcd","program_trouble":"pt","shared_memory_t)"
             R"(otal":18446744073709551615,"shared_memory_free":3,"directory_total":7,"directo)"
             R"(ry_free":6,"log_total":5,"log_free":4,"interfaces":["lo","eth0"],"addresses":[)"
-            R"("127.0.0.1","fd00::2"]})");
+            R"("127.0.0.1","fd00::2"],"is_lease_missing":true,"log_trouble":"lt",)"
+            R"("status":"127.0.0.1:8090","status_trouble":"pt","has_health_check":true,)"
+            R"("health_trouble":"ht"})");
   EXPECT_EQ(DoctorFactsText({}),
             R"({"host":"","version":"","protocol":0,"address":"","port":0,"last_port":0,"mac)"
             R"(hine":"","node_)"
@@ -203,6 +211,12 @@ log_free: not-found: @ is missing; invalid: @: expected a whole number that is n
   9223372036854775807: taken
 interfaces: not-found: @ is missing; invalid: @: expected an array, found null
 addresses: not-found: @ is missing; invalid: @: expected an array, found null
+is_lease_missing: taken; invalid: @: expected true or false, found null
+log_trouble: taken; invalid: @: expected a string, found null
+status: taken; invalid: @: expected a string, found null
+status_trouble: taken; invalid: @: expected a string, found null
+has_health_check: taken; invalid: @: expected true or false, found null
+health_trouble: taken; invalid: @: expected a string, found null
 buckets/0/place: not-found: @ is missing; invalid: @: expected a string, found null
 buckets/0/trouble: not-found: @ is missing; invalid: @: expected a string, found null
 buckets/0/clock_ahead_ns: not-found: @ is missing; invalid: @: expected a whole number, )"
@@ -221,7 +235,8 @@ order in '': host version protocol address port last_port machine node_rank host
     R"( lease_trouble buckets log_directory gpus driver kernels)"
     R"( environment torch store_trouble store_nanos program program_digest program_trouble shared)"
     R"(_memory_total shared_memory_free directory_total directory_free log_total log_free interfa)"
-    R"(ces addresses
+    R"(ces addresses is_lease_missing log_trouble status status_trouble has_health_check)"
+    R"( health_trouble
 order in '/buckets/0': place trouble clock_ahead_ns other_region - -
 )";
 
