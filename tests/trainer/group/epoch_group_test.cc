@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <latch>
 #include <mutex>
@@ -366,8 +368,9 @@ TEST(EpochGroup, WrongRanksAreRefused) {
   EXPECT_EQ(EpochGroup::Build(spec, CancelToken::Never()).error().code, Code::kInvalid);
 }
 
-// The kernel refuses at once to connect to an address of no network. That member is of no use, but
-// ours keep what they have: the group breaks, and no program has failed.
+// Connecting is refused before it has begun: there is no route, or, as here, the address is of
+// another kind than ours. That member is of no use, but ours keep what they have: the group breaks,
+// and no program has failed.
 TEST(EpochGroup, AMemberToWhomNoWayLeadsIsLostAndNotOurMistake) {
   GroupCrew crew;
   const std::string prefix = crew.NewPrefix();
@@ -382,10 +385,11 @@ TEST(EpochGroup, AMemberToWhomNoWayLeadsIsLostAndNotOurMistake) {
     }
     const UnusedGloo unused("127.0.0.1", rank, 2);
     MemberCard card = unused.card();
-    const std::vector<uint8_t> here = {127, 0, 0, 1}, nowhere = {0, 1, 2, 3};
-    const auto found = std::ranges::search(card.address, here);
-    ASSERT_FALSE(found.empty());
-    std::ranges::copy(nowhere, found.begin());
+    const std::vector<uint8_t> here = {127, 0, 0, 1};
+    const auto found = std::search(card.address.begin(), card.address.end(), here.begin(),
+                                   here.end());
+    ASSERT_NE(found, card.address.end());
+    *(found - offsetof(sockaddr_in, sin_addr)) = AF_INET6;
     BreakableStore store(c10::make_intrusive<c10d::PrefixStore>(prefix, spec.store),
                          [] { return false; }, 2);
     (void)ExchangeCards(store, rank, 2, card, [](int) {});
