@@ -7,6 +7,7 @@ Does not   print or log: the engine logs.
 """
 import contextlib
 import hashlib
+import operator
 import re
 import sys
 import time
@@ -140,13 +141,14 @@ class Job:
             raise StopIteration
         if self._lane is not None:
             raise RuntimeError("job.backward(loss) was not called for the last batch; call it once "
-                               "for each batch that the job gives")
+                               "for each batch that the job gives. A loop that an interrupt or an "
+                               "error has left within a batch does not go on: make another ek.Job")
         if self._engine.owes_answer():   # else the engine may have changed them
             self._program.check_behind_backward()
         try:
             batch = self._next_batch()
-        except Exception as error:   # the engine waits for an answer that nobody can give
-            self._note(error)
+        except BaseException as error:   # the engine waits for an answer that nobody can give
+            self._note_unless_ended(error)
             raise
         if batch is _NO_MORE:
             raise StopIteration
@@ -177,7 +179,13 @@ class Job:
         self._program.check_parameters()
         lane, self._lane = self._lane, None
         lane.__exit__(None, None, None)
-        loss = loss.float()
+        try:
+            self._run_backward(loss.float(), value)
+        except BaseException as error:
+            self._note_unless_ended(error)
+            raise
+
+    def _run_backward(self, loss, value):
         self._engine.answer(value)
         task = self._task()
         if task.kind != _engine.BACKWARD:   # others were lost, and the lane comes again
@@ -259,7 +267,15 @@ class Job:
     def _note(self, error):
         """The first one that the loop cannot go on after. Its words only: it has the frames, and
         what they hold."""
-        self._error = self._error or f"{type(error).__name__}: {error}"
+        words = f"{type(error).__name__}: {error}".removesuffix(": ")
+        if isinstance(error, SystemExit):   # of a callback or a dataset
+            words += "; let the loop run to its end, or stop the job by a signal"
+        self._error = self._error or words
+
+    def _note_unless_ended(self, error):
+        """One that comes of _end() has been noted, or is how a script leaves that was stopped."""
+        if not self._ended:
+            self._note(error)
 
     def _refuse_if_over(self):
         if self._replaced:
@@ -327,6 +343,7 @@ class _Program:
                                 "the engine's own follows the job's `lr` and `schedule`")
             self.engine.set_own_optimizer(optimizer.name, optimizer.settings())
         else:
+            _optimizer.refuse_rates(optimizer)
             _refused.refuse_rate(job._options, job.config, optimizer)
             self._take(optimizer, {one: name for name, one in parameters})
         for number, scheduler in enumerate(self.schedulers):
@@ -526,6 +543,11 @@ def _refuse_evaluation(evaluate):
     if len(others) == 0:
         raise ValueError("the dataset of `evaluate` has no samples, of which a metric would be the "
                          "mean; give it some, or leave `evaluate` out")
+    try:
+        operator.index(every)
+    except TypeError:
+        raise TypeError(f"evaluate=(dataset, metric, every) has {every!r} for `every`, which is a "
+                        "number of steps: give a whole number from 1 on") from None
     if every < 1:
         raise ValueError(f"`evaluate` shall come every {every} steps, and would never; give a "
                          "number from 1 on, or leave `evaluate` out")

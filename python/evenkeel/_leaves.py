@@ -215,6 +215,10 @@ class Leaves:
         """[(name, tensor)]: what the engine is to list, in the order of the structure."""
         return list(self._listed)
 
+    def is_empty(self):
+        """Whether there is no number or tensor, also none that is listed elsewhere."""
+        return not self._paths and not self._tensors
+
     def names(self):
         """The path of each number, by its index in `{name}.floats`, `.ints` and `.kinds`."""
         return list(self._paths)
@@ -328,8 +332,8 @@ class Leaves:
 
 def of_object(name, thing, known=(), live=None):
     """The leaves of an object with state_dict() and load_state_dict(): a scheduler, an averaged
-    model, a scaler. A Module's tensors are listed themselves, those of other objects are copied,
-    unless `live` says otherwise."""
+    model, a scaler. The tensors of a Module that gives its parameters and buffers are listed
+    themselves, those of other objects are copied, unless `live` says otherwise."""
     if isinstance(thing, torch.optim.Optimizer):
         raise TypeError(f"{name} is an optimizer: give it to job.prepare(model, optimizer, ...), "
                         "which keeps its state")
@@ -337,8 +341,40 @@ def of_object(name, thing, known=(), live=None):
         if not callable(getattr(thing, method, None)):
             raise TypeError(f"{name} is of the type {_type(thing)}, which has no {method}(): give "
                             "the class state_dict() and load_state_dict()")
-    live = isinstance(thing, torch.nn.Module) if live is None else live
-    return Leaves(name, thing.state_dict, thing.load_state_dict, known, live)
+    is_module = isinstance(thing, torch.nn.Module)
+    live = is_module and _gives_its_own(thing) if live is None else live
+    leaves = Leaves(name, thing.state_dict, thing.load_state_dict, known, live)
+    if is_module and leaves.is_empty():
+        _refuse_lost(name, thing)
+    return leaves
+
+
+def _gives_its_own(module):
+    """Whether these are the tensors of its state_dict(). A metric of torchmetrics gives copies of
+    tensors that it replaces."""
+    def addresses(values):
+        return {value.data_ptr() for value in values
+                if isinstance(value, torch.Tensor) and value.layout == torch.strided}
+
+    return addresses(module.state_dict().values()) <= addresses(
+        (*module.parameters(), *module.buffers()))
+
+
+def _refuse_lost(name, thing):
+    """A Module with tensors of which its state_dict() has none. An empty one of another object may
+    be right, as that of a GradScaler that is not enabled; if it gets entries later, store() raises.
+    """
+    for prefix, module in thing.named_modules():
+        states = getattr(module, "metric_state", {})   # of torchmetrics; some are empty lists
+        kept = [key for key, value in (*vars(module).items(), *module._buffers.items())
+                if isinstance(value, torch.Tensor)]
+        for key in (*kept, *(states if isinstance(states, dict) else ())):
+            place = f"{prefix}.{key}" if prefix else key
+            raise TypeError(f"{name} is of the type {_type(thing)}, whose state_dict() has no "
+                            f"tensor and no number, so that its '{place}' would be lost at a "
+                            "resume: call persistent(True) of a metric before job.prepare(), "
+                            "register a buffer with persistent=True, or do not register what need "
+                            "not go on")
 
 
 def keys_to_come(optimizer):

@@ -67,6 +67,19 @@ def materialize(optimizer):
         raise
 
 
+def refuse_rates(optimizer):
+    """Rates that are no numbers: a job tells each step's rate, and looks whether it changes."""
+    for number, group in enumerate(optimizer.param_groups):
+        try:
+            float(group["lr"])
+        except (KeyError, TypeError, ValueError, RuntimeError):
+            told = f"lr={group['lr']!r}" if "lr" in group else "no lr"
+            raise TypeError(f"group {number} of {_class_name(optimizer)} has {told}, and a job "
+                            "takes an optimizer whose rate is a number: give it one. (An Adafactor "
+                            "that finds its rate itself takes one with relative_step=False.)"
+                            ) from None
+
+
 def state_tensors(optimizer, names):
     """[(name, tensor)] of all state, by group, parameter and key; `names` has each parameter's."""
     listed, seen = [], set()

@@ -1,5 +1,6 @@
 """Whether a loop leaves the parameters alone: each worker runs it for its own lanes only, so that
-what changes there differs between workers. And whether the model keeps the tensors that it has.
+what changes there differs between workers. And whether the model keeps the tensors that it has, in
+whichever modules.
 
 Promises   a change that PyTorch counts, which is every one but through `.data`, is noticed. One
            through `.data` is noticed in the first FIRST_LOOKS steps, and later in one step of so
@@ -8,6 +9,7 @@ Does not   notice there what leaves the sum of a parameter's bits as it was, whi
            or take memory beside a number for each parameter.
 """
 import time
+from operator import is_
 
 import torch
 
@@ -56,19 +58,20 @@ class Untouched:
 class Held:
     """The tensors that a model had when it was prepared, which are those that the engine knows, and
     which of them are trained. Buffers that are not persistent may come later: a model makes them
-    itself."""
+    itself. So may modules that bring no other tensor, and those that a model has may get another
+    place in it, as within a wrapper."""
 
     def __init__(self, model):
-        self._tensors, self._absent, self._tables = [], [], []
+        self._model, self._known = model, {}   # by their id, since modules may share one
         for prefix, module in model.named_modules():
             for table in (module._parameters, module._buffers):
-                self._tables.append((prefix, module, table, set(table)))
                 for key, tensor in table.items():
-                    name = _joined(prefix, key)
                     if tensor is not None:
-                        self._tensors.append((table, key, name, tensor, tensor.requires_grad))
-                    elif not _may_come(module, table, key):
-                        self._absent.append((table, key, name))
+                        must_stay = not _may_come(module, table, key)
+                        name, _, is_needed = self._known.get(
+                            id(tensor), (_joined(prefix, key), tensor, False))
+                        self._known[id(tensor)] = name, tensor, is_needed or must_stay
+        self._note()
 
     def check(self):
         for table, key, name, tensor, is_trained in self._tensors:
@@ -88,6 +91,48 @@ class Held:
                 for key in table.keys() - keys:
                     if table[key] is not None and not _may_come(module, table, key):
                         _refuse_late(_joined(prefix, key))
+        for table, children in self._children:
+            if len(table) != len(children) or (
+                    children and not all(map(is_, table.values(), children))):
+                self._check_modules()
+                self._note()
+                return
+
+    def _note(self):
+        """Where the known tensors are now, and where others may come."""
+        self._tensors, self._absent, self._tables, self._children = [], [], [], []
+        for prefix, module in self._model.named_modules():
+            self._children.append((module._modules, tuple(module._modules.values())))
+            for table in (module._parameters, module._buffers):
+                self._tables.append((prefix, module, table, set(table)))
+                for key, tensor in table.items():
+                    name = _joined(prefix, key)
+                    if tensor is not None and id(tensor) in self._known:
+                        self._tensors.append((table, key, name, tensor, tensor.requires_grad))
+                    elif tensor is None and not _may_come(module, table, key):
+                        self._absent.append((table, key, name))
+        self._modules = {id(module) for _, module, _, _ in self._tables}   # which hold them
+
+    def _check_modules(self):
+        """Whether the model has the known tensors and no others, now that it has other modules."""
+        found, new = set(), None
+        for prefix, module in self._model.named_modules():
+            is_new = id(module) not in self._modules
+            if is_new and (new is None or not prefix.startswith(f"{new}.")):
+                new = prefix   # the outermost one: those within it come right behind it
+            for table in (module._parameters, module._buffers):
+                for key, tensor in table.items():
+                    found.add(id(tensor))
+                    name = _joined(prefix, key)
+                    if not (tensor is None or id(tensor) in self._known
+                            or _may_come(module, table, key)):
+                        _refuse_module(new, name) if is_new else _refuse_late(name)
+        for identity, (name, _, is_needed) in self._known.items():
+            if is_needed and identity not in found:
+                raise RuntimeError(f"the module that had the model's '{name}' was removed or "
+                                   "replaced after the job was prepared, and a worker that joins "
+                                   "later, or resumes, has it; do that before job.prepare(), or "
+                                   "let forward() leave it out")
 
 
 def _joined(prefix, key):
@@ -103,6 +148,14 @@ def _refuse_late(name):
                        "prepared, so that it would neither be kept nor be the same on all workers; "
                        "set it before job.prepare(), or, if it is a buffer that the model can make "
                        "again at any time, register it with persistent=False")
+
+
+def _refuse_module(name, tensor):
+    raise RuntimeError(f"the model's '{name}' is a module that was not there when the job was "
+                       f"prepared, so that its '{tensor}' would neither be trained nor kept, nor "
+                       "be the same on all workers; make it before job.prepare(), and write new "
+                       "values into the module that is there, by load_state_dict() in before_apply "
+                       "or on_step")
 
 
 def _refuse():

@@ -490,6 +490,42 @@ class TensorsTest(unittest.TestCase):
         off = _leaves.of_object("scaler", torch.amp.GradScaler("cpu", enabled=False))
         self.assertEqual(off.tensors(), [])
 
+    class Metric(nn.Module):
+        """As torchmetrics has them: not persistent at first, and copied by state_dict()."""
+        def __init__(self, state=None, is_persistent=False):
+            super().__init__()
+            self.metric_state = {"total": torch.zeros(()) if state is None else state}
+            self.is_persistent = is_persistent
+
+        def state_dict(self, *_, **__):
+            return copy.deepcopy(self.metric_state) if self.is_persistent else {}
+
+        def load_state_dict(self, state):
+            self.metric_state = dict(state)
+
+    def test_a_module_that_gives_nothing_of_its_tensors_is_refused(self):
+        late, tensor = nn.Sequential(nn.Identity()), nn.Identity()
+        late[0].register_buffer("center", torch.zeros(2), persistent=False)
+        tensor.table = torch.ones(2)
+        for thing, name in ((self.Metric(), "total"), (self.Metric([]), "total"),
+                            (nn.ModuleList([self.Metric()]), "0.total"), (late, "0.center"),
+                            (tensor, "table")):
+            with self.subTest(name=name), self.assertRaisesRegex(
+                    TypeError, rf"^it is .*its '{name}' would be lost at a resume: call pers"):
+                _leaves.of_object("it", thing)
+        for thing in (nn.ReLU(), nn.Sequential(nn.Flatten()), Thing()):
+            self.assertEqual(_leaves.of_object("it", thing).tensors(), [])
+        model = nn.Linear(1, 1)
+        self.assertEqual(_leaves.of_object("it", model, known=model.parameters()).tensors(), [])
+
+    def test_a_module_that_gives_copies_of_tensors_that_it_replaces_goes_on(self):
+        old, new = (self.Metric(is_persistent=True) for _ in range(2))
+        leaves = [[_leaves.of_object("it", it)] for it in (old, new)]
+        old.metric_state["total"] = old.metric_state["total"] + 3
+        leaves[0][0].store()
+        move(*leaves)
+        self.assertEqual(new.metric_state["total"], 3)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -619,6 +619,113 @@ class Mistakes(scripts.Imported):
                                       "nothing", "'turned' is a view that PyTorch conjugates")):
             self.assertIn(words, text)
 
+    def test_modules_that_a_model_gets_or_loses_later_are_refused_by_name(self):
+        nn = "torch.nn"
+        cases = ((f"model.extra = {nn}.Linear(3, 2)", "the model's 'extra' is a module that was"),
+                 (f"model[1] = {nn}.Linear(2, 2)", "so that its '1.weight' would neither be"),
+                 (f"model[1] = {nn}.Sequential({nn}.ReLU(), {nn}.Linear(2, 2))",
+                  "the model's '1' is a module that was not there when the job was prepared, so "
+                  "that its '1.1.weight' would"),
+                 (f"model[1] = {nn}.BatchNorm1d(2, affine=False)", "its '1.running_mean' would"),
+                 (f"model.append({nn}.Linear(2, 2).requires_grad_(False))", "'4' is a module that"),
+                 (f"model[1] = {nn}.Identity()", "had the model's '1.weight' was removed or"),
+                 ("del model[1]", "the module that had the model's '1.weight' was removed"),
+                 ("model.twin = None", "nothing"),
+                 ("del model.twin", "nothing"),
+                 (f"model.act = {nn}.ReLU()", "nothing"),
+                 (f"model[2] = {nn}.Identity()", "nothing"),
+                 (f"model[1] = {nn}.Sequential(model[1])", "nothing"),
+                 ("model.cache = made(3)", "nothing"))
+        told = self.told_in_a_session(f"""
+            def made(size):
+                module = torch.nn.Identity()
+                module.register_buffer("table", torch.ones(size), persistent=False)
+                return module
+            model = torch.nn.Sequential(model, torch.nn.Linear(2, 2), torch.nn.Dropout())
+            model.twin = model[0]
+            model[0].forward = lambda x: torch.nn.functional.linear(x, model[0].weight)
+            job.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), data)
+            for number, (x, y) in enumerate(job):
+                if number == 0:
+                    {change}
+                job.backward(F.cross_entropy(model[1](model[0](x)), y))
+            """ for change, _ in cases)
+        for (change, words), text in zip(cases, told):
+            with self.subTest(change=change):
+                self.assertIn(words, text)
+
+    def test_modules_that_came_later_are_watched_from_then_on(self):
+        told = self.told_in_a_session(f"""
+            model = torch.nn.Sequential(model)
+            job.prepare(model, optimizer, data)
+            for number, (x, y) in enumerate(job):
+                if number == 0:
+                    model.box = torch.nn.Sequential()
+                    model[0] = torch.nn.Sequential(model[0])
+                if number == 1:
+                    {change}
+                job.backward(F.cross_entropy(model[0](x), y))
+            """ for change in ("model.box.append(torch.nn.Linear(1, 1))",
+                               "model.box.late = torch.nn.Parameter(torch.ones(1))",
+                               "model[0][0] = torch.nn.Linear(3, 2)",
+                               "model[0][0].bias = torch.nn.Parameter(torch.ones(2))"))
+        for text, words in zip(told, ("'box.0' is a module that was not there",
+                                      "the model's 'box.late' is a tensor that was not there",
+                                      "'0.0' is a module that was not there",
+                                      "'0.0.bias' is another tensor than the one that the job")):
+            self.assertIn(words, text)
+
+    def test_a_training_that_an_interrupt_ended_says_so_when_it_is_asked_to_go_on(self):
+        over = "does not go on when a script catches it: KeyboardInterrupt"
+        cases = (("on_step", over), ("dataset", over), ("backward", over),
+                 ("body", "an interrupt or an error has left within a batch does not go on"))
+        told = self.told_in_a_session(f"""
+            def interrupt(where):
+                if where == {where!r}:
+                    raise KeyboardInterrupt
+            class Data(torch.utils.data.TensorDataset):
+                def __getitem__(self, index):
+                    interrupt("dataset")
+                    return super().__getitem__(index)
+            class Passed(torch.autograd.Function):
+                @staticmethod
+                def forward(context, x):
+                    return x.clone()
+                @staticmethod
+                def backward(context, gradient):
+                    interrupt("backward")
+                    return gradient
+            def loss_of(batch):
+                interrupt("body")
+                return Passed.apply(F.cross_entropy(model(batch[0]), batch[1]))
+            job.prepare(model, optimizer, Data(*data.tensors),
+                        on_step=lambda report: interrupt("on_step"))
+            try:
+                job.fit(loss_of)
+            except KeyboardInterrupt:
+                job.fit(loss_of)
+            """ for where, _ in cases)
+        for (where, words), text in zip(cases, told):
+            with self.subTest(where=where):
+                self.assertIn(words, text)
+
+    def test_what_is_no_number_or_keeps_nothing_is_refused_by_name(self):
+        told = self.told_in_a_session(("""
+            optimizer.param_groups[0]["lr"] = None
+            job.prepare(model, optimizer, data)
+            """, """
+            job.prepare(model, optimizer, data, evaluate=(data, lambda batch: 0, 2.5))
+            """, """
+            job.register("average", torch.nn.BatchNorm1d(2, affine=False).requires_grad_(False))
+            job.register("center", torch.nn.Identity())
+            job._registered["center"].register_buffer("mean", torch.ones(1), persistent=False)
+            job.prepare(model, optimizer, data)
+            """))
+        for text, words in zip(told, ("group 0 of torch.optim.SGD has lr=None, and a job takes",
+                                      "evaluate=(dataset, metric, every) has 2.5 for `every`",
+                                      "center is of the type torch.nn")):
+            self.assertIn(words, text)
+
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)

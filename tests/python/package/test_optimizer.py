@@ -463,6 +463,19 @@ class DescriptionTest(unittest.TestCase):
                          "foreign_optimizers.CountsInAnInt groups=2 [f=<builtins.len> params=1] "
                          "[g=tensor(torch.float32, 0.5) params=2]")
 
+    def test_a_rate_that_is_no_number_is_refused(self):
+        parameters = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
+        optimizer = torch.optim.SGD([{"params": [one]} for one in parameters],
+                                    lr=torch.tensor(0.5))
+        _optimizer.refuse_rates(optimizer)
+        for rate in (None, torch.ones(2), "fast"):
+            optimizer.param_groups[1]["lr"] = rate
+            with self.assertRaisesRegex(TypeError, "group 1 of torch.optim.SGD has lr=.*: give it"):
+                _optimizer.refuse_rates(optimizer)
+        del optimizer.param_groups[1]["lr"]
+        with self.assertRaisesRegex(TypeError, "group 1 of torch.optim.SGD has no lr, and a job"):
+            _optimizer.refuse_rates(optimizer)
+
 
 if __name__ == "__main__":
     torch.set_num_threads(1)   # threads that wait for each other take most of the time otherwise
