@@ -257,7 +257,8 @@ endif()
 
 # keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 300] [OWN_MAIN] [ALONE Suite Other.Test ... | "*"]
 #           [SANITIZERS asan tsan] [TORCH | TORCH_API])
-# Every suite becomes a test of CTest, run in one process within TIMEOUT, but under ThreadSanitizer.
+# Every suite becomes a test of CTest, run in one process within TIMEOUT; under ThreadSanitizer only
+# those with the label unit.
 # ALONE: what needs a process of its own or takes seconds, so that each TEST() is a test of CTest
 # (DiscoverTests.cmake knows more).
 # OWN_MAIN: the sources bring main(); each TEST() is alone, since what guards processes looks for those
@@ -279,7 +280,7 @@ function(keel_test name)
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
   endif()
   # What a suite leaks is told, with who allocated it, when its process ends. ThreadSanitizer does not
-  # take forks where threads once were: under it, a test that may fork has a process of its own.
+  # take every fork where threads once were: under it, only the suites of unit tests share a process.
   if(KEEL_SANITIZE STREQUAL "thread" AND NOT "unit" IN_LIST ARG_LABELS)
     set(ARG_ALONE "*")
   endif()

@@ -152,7 +152,8 @@ void Examination::Lease() {
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
     if (named.empty()) named = facts.lease;
-    if (!facts.lease.empty() && !facts.is_lease_missing) there.push_back(labels_[host]);
+    const bool is_there = !facts.lease.empty() && !facts.is_lease_missing;
+    if (is_there && facts.lease_trouble.empty()) there.push_back(labels_[host]);
   }
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
@@ -177,9 +178,9 @@ void Examination::Lease() {
       check.Fail(Label(host), what, cure);
     }
   }
-  if (there.empty()) {
-    return check.Skip(named + " is not there yet: the job will make it");
-  }
+  const bool is_nowhere = std::all_of(view_.hosts.begin(), view_.hosts.end(),
+                                      [](const auto& one) { return one.is_lease_missing; });
+  if (is_nowhere) return check.Skip(named + " is not there yet: the job will make it");
   check.Well(view_.hosts.front().lease + " can hold the lease: of two claims of one name, one "
              "succeeds");
 }

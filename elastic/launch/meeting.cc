@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "elastic/process/proc_file.h"
 #include "store/own_address.h"
@@ -14,6 +15,7 @@ namespace keel {
 namespace {
 
 constexpr Duration kLookUpLimit = std::chrono::seconds(10);
+constexpr Duration kLookUpPause = std::chrono::milliseconds(500);
 constexpr Duration kLastLookLimit = std::chrono::milliseconds(300);
 
 std::string FirstOutside() {
@@ -58,12 +60,20 @@ bool MayJoinInstead(const LaunchConfig& config, const Error& error) {
          config.meeting == LaunchConfig::Meeting::kElastic;
 }
 
-// In numbers, what the user says of where others reach us; empty: nothing.
+// In numbers, what the user says of where others reach us; empty: nothing. A pod's own name is
+// known only some time after it has begun, and a name service may fail once.
 Result<std::string> GivenAddress(const LaunchConfig& config) {
   if (config.local_address.empty()) return std::string();
-  Result<std::string> number = ResolveHost(config.local_address, kLookUpLimit);
-  if (number.ok()) return number;
-  return Error{Code::kInvalid, "option '--local-addr': " + number.error().message};
+  const TimePoint end = RealClock().Monotonic() + kLookUpLimit;
+  for (;;) {
+    const Duration left = end - RealClock().Monotonic();
+    Result<std::string> number = ResolveHost(config.local_address, left);
+    if (number.ok()) return number;
+    if (left <= kLookUpPause) {
+      return Error{Code::kInvalid, "option '--local-addr': " + number.error().message};
+    }
+    RealClock().SleepFor(kLookUpPause);
+  }
 }
 
 std::string ChooseAddress(const LaunchConfig& config, const std::string& given,

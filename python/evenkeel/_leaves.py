@@ -28,7 +28,7 @@ import torch
 NONE, BOOL, INT, FLOAT = range(4)  # what `{name}.kinds` holds
 KIND_OF = {type(None): NONE, bool: BOOL, int: INT, float: FLOAT}
 # A place in the structure: one of these, and for a branch its (key, node) pairs.
-BRANCH, NUMBER, FIXED, TENSOR, ELSEWHERE = range(5)
+BRANCH, NUMBER, FIXED, TENSOR, LIVE, ELSEWHERE = range(6)
 DEPTH_MAX = 64
 EARLIER = ("Every worker lists its tensors before the first step, so this must have its final form "
            "when it is registered.")
@@ -128,7 +128,7 @@ def _rebuilt(node, value, numbers, tensors):
     since an object may go on with the ones that it is given."""
     if node.kind == NUMBER:
         return next(numbers)
-    if node.kind in (TENSOR, ELSEWHERE):
+    if node.kind in (TENSOR, LIVE, ELSEWHERE):
         return next(tensors)
     if node.kind == FIXED:
         return value
@@ -188,14 +188,16 @@ class Leaves:
 
     live    True: the object's tensors are listed themselves, so that none is copied. The object
             must update them in place, as a Module does; one that is replaced is a ValueError.
-            False: a copy of each is kept, which is right for every object.
+            False: a copy of each is kept, which is right for every object. Or a function that
+            says for each tensor which of the two it is.
     known   tensors (or their data_ptr) that are listed elsewhere, as the model's parameters: what
             shares memory with one is left out.
     """
 
     def __init__(self, name, read, write, known=(), live=False):
         self.name = name
-        self._read, self._write, self._live = read, write, live
+        self._read, self._write = read, write
+        self._is_live = live if callable(live) else lambda _: live
         known = {item if isinstance(item, int) else item.data_ptr() for item in known} - {0}
         self._paths, self._tensors, self._tensor_nodes = [], [], []
         first = read()
@@ -203,7 +205,8 @@ class Leaves:
         self._numbers = _Numbers(name, len(self._paths))
         self._listed = [(f"{name}.{part}", tensor) for part, tensor in self._numbers.tensors]
         self._listed += [(f"{name}.{node.path}" if node.path else name, tensor) for node, tensor
-                         in zip(self._tensor_nodes, self._tensors) if node.kind == TENSOR]
+                         in zip(self._tensor_nodes, self._tensors)
+                         if node.kind in (TENSOR, LIVE)]
         taken = set()
         for listed, _ in self._listed:
             if listed in taken:
@@ -227,11 +230,10 @@ class Leaves:
         """Copies the object's numbers and tensors into those that are listed."""
         packed, tensors = self._gathered(self._read())
         self._numbers.put(packed)
-        if not self._live:
-            with torch.no_grad():
-                for node, mirror, tensor in zip(self._tensor_nodes, self._tensors, tensors):
-                    if node.kind == TENSOR:
-                        mirror.copy_(tensor)
+        with torch.no_grad():
+            for node, mirror, tensor in zip(self._tensor_nodes, self._tensors, tensors):
+                if node.kind == TENSOR:
+                    mirror.copy_(tensor)
 
     def has_same_numbers(self):
         """Whether the object's numbers are those that the listed tensors hold."""
@@ -241,7 +243,7 @@ class Leaves:
         """Gives the object what the listed tensors hold."""
         value = self._read()
         _, current = self._gathered(value)
-        tensors = [tensor if self._live or node.kind == ELSEWHERE else mirror.clone()
+        tensors = [mirror.clone() if node.kind == TENSOR else tensor
                    for node, mirror, tensor in zip(self._tensor_nodes, self._tensors, current)]
         numbers = iter(self._numbers.values())
         self._write(_rebuilt(self._root, value, numbers, iter(tensors)))
@@ -279,11 +281,14 @@ class Leaves:
         if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
             raise TypeError(f"{self.name}.{place} is a tensor that is sparse, quantized or without "
                             "memory: only dense ones can be mirrored")
-        node = _Node(ELSEWHERE if tensor.data_ptr() in known else TENSOR, place)
         mirror = tensor.detach()
-        if self._live and node.kind == TENSOR:
+        if tensor.data_ptr() in known:
+            node = _Node(ELSEWHERE, place)
+        elif self._is_live(tensor):
+            node = _Node(LIVE, place)
             known |= {tensor.data_ptr()} - {0}  # one that occurs twice is listed once
-        elif node.kind == TENSOR:
+        else:
+            node = _Node(TENSOR, place)
             mirror = mirror.clone()
         self._tensor_nodes.append(node)
         self._tensors.append(mirror)
@@ -299,7 +304,7 @@ class Leaves:
             _explain(self.name, self._root, value)
             raise
         for node, mirror, tensor in zip(self._tensor_nodes, self._tensors, tensors):
-            direct = self._live or node.kind == ELSEWHERE
+            direct = node.kind != TENSOR
             if direct and _same_memory(mirror, tensor):
                 continue
             if not same_kind(mirror, tensor):
@@ -325,15 +330,15 @@ class Leaves:
             raise ValueError(f"{self.name}.{path} is {new!r} after load_state_dict() was given "
                              f"{old!r}. Its state_dict() must hold what load_state_dict() sets.")
         for node, mirror, tensor in zip(self._tensor_nodes, self._tensors, tensors):
-            if not (self._live or node.kind == ELSEWHERE or same_bits(mirror, tensor)):
+            if node.kind == TENSOR and not same_bits(mirror, tensor):
                 raise ValueError(f"{self.name}.{node.path} has other values after "
                                  "load_state_dict() than it was given")
 
 
 def of_object(name, thing, known=(), live=None):
     """The leaves of an object with state_dict() and load_state_dict(): a scheduler, an averaged
-    model, a scaler. The tensors of a Module that gives its parameters and buffers are listed
-    themselves, those of other objects are copied, unless `live` says otherwise."""
+    model, a scaler. A Module's parameters and buffers are listed themselves, all other tensors are
+    copied, unless `live` says otherwise."""
     if isinstance(thing, torch.optim.Optimizer):
         raise TypeError(f"{name} is an optimizer: give it to job.prepare(model, optimizer, ...), "
                         "which keeps its state")
@@ -342,22 +347,20 @@ def of_object(name, thing, known=(), live=None):
             raise TypeError(f"{name} is of the type {_type(thing)}, which has no {method}(): give "
                             "the class state_dict() and load_state_dict()")
     is_module = isinstance(thing, torch.nn.Module)
-    live = is_module and _gives_its_own(thing) if live is None else live
+    if live is None:
+        live = _is_own(thing) if is_module else False
     leaves = Leaves(name, thing.state_dict, thing.load_state_dict, known, live)
     if is_module and leaves.is_empty():
         _refuse_lost(name, thing)
     return leaves
 
 
-def _gives_its_own(module):
-    """Whether these are the tensors of its state_dict(). A metric of torchmetrics gives copies of
-    tensors that it replaces."""
-    def addresses(values):
-        return {value.data_ptr() for value in values
-                if isinstance(value, torch.Tensor) and value.layout == torch.strided}
-
-    return addresses(module.state_dict().values()) <= addresses(
-        (*module.parameters(), *module.buffers()))
+def _is_own(module):
+    """Tells a parameter or buffer of the module from what else its state_dict() gives, as a metric
+    of torchmetrics does copies of tensors that it replaces."""
+    own = {tensor.data_ptr() for tensor in (*module.parameters(), *module.buffers())
+           if tensor.layout == torch.strided}
+    return lambda tensor: tensor.data_ptr() in own
 
 
 def _refuse_lost(name, thing):
@@ -366,7 +369,8 @@ def _refuse_lost(name, thing):
     """
     for prefix, module in thing.named_modules():
         states = getattr(module, "metric_state", {})   # of torchmetrics; some are empty lists
-        kept = [key for key, value in (*vars(module).items(), *module._buffers.items())
+        kept = [key for key, value in (*module._parameters.items(), *module._buffers.items(),
+                                       *vars(module).items())
                 if isinstance(value, torch.Tensor)]
         for key in (*kept, *(states if isinstance(states, dict) else ())):
             place = f"{prefix}.{key}" if prefix else key

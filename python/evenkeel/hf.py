@@ -87,7 +87,8 @@ def train(trainer, *, lanes=None, **options):
 
 
 def _trained(job, trainer, is_by_epochs):
-    args, samples = trainer.args, len(trainer.train_dataset)
+    args = trainer.args
+    samples = max(1, len(trainer.train_dataset))   # of none, the job says so
     steps, step_samples = job.config["steps"], job.config["lane_batch"] * job.config["lanes"]
     trainer.model.to(job.config["device"])   # the trainer's own choice is the first GPU
     _align_special_tokens(trainer)

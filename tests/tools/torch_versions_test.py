@@ -74,6 +74,14 @@ class TorchVersions(unittest.TestCase):
         return subprocess.Popen([self.repo / "tests/torch_versions.sh", *arguments], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
+    def runs(self, pid):
+        """Of one that has ended and that nobody has awaited, /proc still tells."""
+        try:
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] != "Z"
+
     def run_script(self, *arguments, code=0):
         ran = self.start(*arguments)
         out, err = ran.communicate(timeout=HANG_LIMIT_S)
@@ -143,7 +151,7 @@ class TorchVersions(unittest.TestCase):
         ran.terminate()
         ran.communicate(timeout=HANG_LIMIT_S)
         self.assertEqual(ran.returncode, 143)
-        while pathlib.Path(f"/proc/{pid.read_text().strip()}").exists():
+        while self.runs(pid.read_text().strip()):
             self.assertLess(time.monotonic(), until, "a test of ctest's was left running")
             time.sleep(0.01)
 

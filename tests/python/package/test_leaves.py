@@ -504,12 +504,15 @@ class TensorsTest(unittest.TestCase):
             self.metric_state = dict(state)
 
     def test_a_module_that_gives_nothing_of_its_tensors_is_refused(self):
+        class Silent(nn.Linear):
+            def state_dict(self, *_, **__):
+                return {}
         late, tensor = nn.Sequential(nn.Identity()), nn.Identity()
         late[0].register_buffer("center", torch.zeros(2), persistent=False)
         tensor.table = torch.ones(2)
         for thing, name in ((self.Metric(), "total"), (self.Metric([]), "total"),
                             (nn.ModuleList([self.Metric()]), "0.total"), (late, "0.center"),
-                            (tensor, "table")):
+                            (tensor, "table"), (Silent(1, 1), "weight")):
             with self.subTest(name=name), self.assertRaisesRegex(
                     TypeError, rf"^it is .*its '{name}' would be lost at a resume: call pers"):
                 _leaves.of_object("it", thing)
@@ -525,6 +528,23 @@ class TensorsTest(unittest.TestCase):
         leaves[0][0].store()
         move(*leaves)
         self.assertEqual(new.metric_state["total"], 3)
+
+    def test_of_a_module_only_what_is_not_its_own_is_copied(self):
+        class More(nn.Linear):
+            seen = torch.zeros(())
+            def get_extra_state(self):
+                return self.seen
+            def set_extra_state(self, state):
+                self.seen = state
+        old, new = More(2, 1), More(2, 1)
+        leaves = [[_leaves.of_object("it", it)] for it in (old, new)]
+        listed = dict(leaves[0][0].tensors())
+        self.assertEqual(listed["it.weight"].data_ptr(), old.weight.data_ptr())
+        old.seen = old.seen + 3
+        leaves[0][0].store()
+        move(*leaves)
+        self.assertEqual(new.seen, 3)
+        self.assertTrue(torch.equal(new.weight, old.weight))
 
 
 if __name__ == "__main__":
