@@ -102,6 +102,13 @@ class Examination {
   void Page();
   void Variables();
   void AllReduce();
+  // Fails for each host that has told this trouble.
+  void FailEach(Check& check, std::string DoctorFacts::*trouble, const std::string& cure) const {
+    for (size_t host = 0; host < count(); ++host) {
+      const std::string& what = view_.hosts[host].*trouble;
+      if (!what.empty()) check.Fail(Label(host), what, cure);
+    }
+  }
   // Warns where hosts have different values; "" counts as one where `even_none`.
   bool Same(Check& check, const std::string& what, const std::string& cure, bool fails,
             const std::function<std::string(const DoctorFacts&)>& value, bool even_none = false);

@@ -34,13 +34,9 @@ void Examination::Versions() {
 
 void Examination::Program() {
   Check check(findings_, "program");
-  bool any = false;
-  for (size_t host = 0; host < count(); ++host) {
-    const DoctorFacts& facts = view_.hosts[host];
-    any |= !facts.program.empty();
-    if (facts.program_trouble.empty()) continue;
-    check.Fail(Label(host), facts.program_trouble, "put the program there, or correct its name");
-  }
+  FailEach(check, &DoctorFacts::program_trouble, "put the program there, or correct its name");
+  const bool any = std::any_of(view_.hosts.begin(), view_.hosts.end(),
+                               [](const auto& one) { return !one.program.empty(); });
   if (!any) return check.Skip("no program was named on the command line");
   Same(check, "the program", "give all hosts the same command", true,
        [](const DoctorFacts& facts) { return facts.program; }, true);
@@ -51,15 +47,11 @@ void Examination::Program() {
 
 void Examination::Health() {
   Check check(findings_, "health");
-  bool any = false;
-  for (size_t host = 0; host < count(); ++host) {
-    const DoctorFacts& facts = view_.hosts[host];
-    any |= facts.has_health_check;
-    if (facts.health_trouble.empty()) continue;
-    check.Fail(Label(host), facts.health_trouble,
-               "mend what it complains of, or use another host; if the host is well, correct the "
-               "command of --health-check");
-  }
+  FailEach(check, &DoctorFacts::health_trouble,
+           "mend what it complains of, or use another host; if the host is well, correct the "
+           "command of --health-check");
+  const bool any = std::any_of(view_.hosts.begin(), view_.hosts.end(),
+                               [](const auto& one) { return one.has_health_check; });
   if (!any) return check.Skip("no --health-check was given");
   check.Well("the health check finds nothing wrong");
 }
@@ -147,11 +139,9 @@ void Examination::Lease() {
   const bool any = std::any_of(view_.hosts.begin(), view_.hosts.end(),
                                [](const auto& one) { return !one.lease.empty(); });
   if (!any) return check.Skip("the job has none: see --lease");
-  std::string named;
   std::vector<std::string> there;
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
-    if (named.empty()) named = facts.lease;
     const bool is_there = !facts.lease.empty() && !facts.is_lease_missing;
     if (is_there && facts.lease_trouble.empty()) there.push_back(labels_[host]);
   }
@@ -180,8 +170,9 @@ void Examination::Lease() {
   }
   const bool is_nowhere = std::all_of(view_.hosts.begin(), view_.hosts.end(),
                                       [](const auto& one) { return one.is_lease_missing; });
-  if (is_nowhere) return check.Skip(named + " is not there yet: the job will make it");
-  check.Well(view_.hosts.front().lease + " can hold the lease: of two claims of one name, one "
+  const std::string& lease = view_.hosts.front().lease;
+  if (is_nowhere) return check.Skip(lease + " is not there yet: the job will make it");
+  check.Well(lease + " can hold the lease: of two claims of one name, one "
              "succeeds");
 }
 
@@ -264,14 +255,12 @@ void Examination::Space() {
 
 void Examination::Page() {
   Check check(findings_, "status");
+  FailEach(check, &DoctorFacts::status_trouble,
+           "give --status an address of this host and a port that is free there (ss -ltnp shows "
+           "who has which)");
   std::set<std::string> places;
-  for (size_t host = 0; host < count(); ++host) {
-    const DoctorFacts& facts = view_.hosts[host];
+  for (const DoctorFacts& facts : view_.hosts) {
     if (!facts.status.empty()) places.insert(facts.status);
-    if (facts.status_trouble.empty()) continue;
-    check.Fail(Label(host), facts.status_trouble,
-               "give --status an address of this host and a port that is free there (ss -ltnp "
-               "shows who has which)");
   }
   if (places.empty()) return check.Skip("no --status was given");
   check.Well("the status page can be at " + JoinList({places.begin(), places.end()}, ", "));

@@ -111,13 +111,13 @@ class Held:
                         self._tensors.append((table, key, name, tensor, tensor.requires_grad))
                     elif tensor is None and not _may_come(module, table, key):
                         self._absent.append((table, key, name))
-        self._modules = {id(module) for _, module, _, _ in self._tables}   # which hold them
 
     def _check_modules(self):
         """Whether the model has the known tensors and no others, now that it has other modules."""
+        held = {id(module) for _, module, _, _ in self._tables}
         found, new = set(), None
         for prefix, module in self._model.named_modules():
-            is_new = id(module) not in self._modules
+            is_new = id(module) not in held
             if is_new and (new is None or not prefix.startswith(f"{new}.")):
                 new = prefix   # the outermost one: those within it come right behind it
             for table in (module._parameters, module._buffers):
